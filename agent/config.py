@@ -1,0 +1,220 @@
+"""The agent's configuration: read once from the environment, checked as a whole, with a remedy for every fault."""
+
+import ipaddress
+import ssl
+from collections.abc import MutableMapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Literal
+from urllib.parse import SplitResult, urlsplit
+
+from requests.utils import should_bypass_proxies
+
+from agent.protocol import API
+from agent.variables import Secret, Variables
+
+URL = "MODELFORGE_AGENT_CONTROL_PLANE_URL"
+TOKEN = "MODELFORGE_AGENT_ENROLLMENT_TOKEN"  # noqa: S105 - the name of a variable
+CA = "MODELFORGE_AGENT_CA_CERT_PATH"
+TLS_VERIFY = "MODELFORGE_AGENT_TLS_VERIFY"
+ALLOW_INSECURE = "MODELFORGE_AGENT_ALLOW_INSECURE_TLS"
+PROXY = "MODELFORGE_AGENT_PROXY"
+RUN_DIR = "MODELFORGE_AGENT_RUN_DIR"
+DEFAULT_RUN_DIR = "/tmp/modelforge-agent"  # noqa: S108 - made 0700 and checked for its owner
+
+
+class ConfigError(Exception):
+    """All that is wrong with the configuration, told at once; the process ends with exit code 78."""
+
+    def __init__(self, faults: list[str]) -> None:
+        super().__init__("\n".join(faults))
+        self.faults = faults
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link:
+    """How to reach the control plane, and whom to believe on the way."""
+
+    url: str  # without a trailing slash
+    tls_verify: bool = True
+    ca_file: Path | None = None  # trust only this; None: the system's store
+    proxy: str | None = field(default=None, repr=False)  # may hold a password
+    timeout: timedelta = timedelta(seconds=20)
+
+    @property
+    def parts(self) -> SplitResult:
+        """The address in its parts."""
+        return urlsplit(self.url)
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether TLS is spoken at all."""
+        return self.parts.scheme == "https"
+
+    @property
+    def loopback(self) -> bool:
+        """Whether the control plane runs on this very machine."""
+        return is_loopback(self.parts.hostname or "")
+
+    @property
+    def verified(self) -> bool:
+        """False where anybody on the way could read the credential: told as a fact of this node."""
+        return self.loopback or (self.encrypted and self.tls_verify)
+
+    @property
+    def ca(self) -> Literal["system", "file", "none"]:
+        """Whom the agent believes, as a fact of this node."""
+        if not self.encrypted or not self.tls_verify:
+            return "none"
+        return "file" if self.ca_file else "system"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Everything that the operator decided."""
+
+    link: Link
+    token: Secret | None
+    hf_token: Secret | None
+    display_name: str
+    hostname: str | None  # None: as the operating system says
+    state_dir: Path
+    hf_cache_dir: Path
+    artifact_dir: Path
+    quarantine_dir: Path
+    run_dir: Path
+    allow_ephemeral_state: bool
+    facts_interval: timedelta
+    nvml_timeout: timedelta
+    log_level: str
+    log_format: str
+    warnings: list[str]
+
+
+def load(environ: MutableMapping[str, str], *, need_control_plane: bool = True) -> Config:
+    """Read and check all variables, taking the secrets out of ``environ``; ConfigError tells every fault at once.
+
+    Commands that never speak to the control plane pass ``need_control_plane=False``.
+    """
+    read = Variables(environ)
+    token, hf_token = read.secret(TOKEN), read.secret("MODELFORGE_HF_TOKEN")
+    unknown = read.unknown()
+    config = Config(
+        link=_link(read, environ, needed=need_control_plane),
+        token=token,
+        hf_token=hf_token,
+        display_name=read.text("MODELFORGE_AGENT_DISPLAY_NAME"),
+        hostname=read.text("MODELFORGE_AGENT_HOSTNAME") or None,
+        state_dir=read.folder("MODELFORGE_AGENT_STATE_DIR", "/data/state"),
+        hf_cache_dir=read.folder("MODELFORGE_AGENT_HF_CACHE_DIR", "/data/hf-cache"),
+        artifact_dir=read.folder("MODELFORGE_AGENT_ARTIFACT_DIR", "/data/artifacts"),
+        quarantine_dir=read.folder("MODELFORGE_AGENT_QUARANTINE_DIR", "/data/quarantine"),
+        run_dir=read.folder(RUN_DIR, DEFAULT_RUN_DIR),
+        allow_ephemeral_state=read.flag("MODELFORGE_AGENT_ALLOW_EPHEMERAL_STATE", default=False),
+        facts_interval=read.duration("MODELFORGE_AGENT_FACTS_INTERVAL", 300, low=1, high=86400),
+        nvml_timeout=read.duration("MODELFORGE_AGENT_NVML_TIMEOUT", 10, low=0.1, high=300),
+        log_level=read.choice("MODELFORGE_AGENT_LOG_LEVEL", "info", ("debug", "info", "warning", "error")),
+        log_format=read.choice("MODELFORGE_AGENT_LOG_FORMAT", "auto", ("auto", "json", "text")),
+        warnings=[f"These variables mean nothing to the agent: {', '.join(unknown)}."] if unknown else [],
+    )
+    if read.faults:
+        raise ConfigError(read.faults)
+    return config
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address can only mean this machine."""
+    name = host.lower().rstrip(".")
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def _link(read: Variables, environ: MutableMapping[str, str], *, needed: bool) -> Link:
+    url = _url(read, needed=needed)
+    link = Link(
+        url=url,
+        tls_verify=read.flag(TLS_VERIFY, default=True),
+        ca_file=_ca_file(read),
+        timeout=read.duration("MODELFORGE_AGENT_REQUEST_TIMEOUT", 20, low=0.5, high=120),
+        proxy=_proxy(read, environ, url) if url else None,
+    )
+    allowed = read.flag(ALLOW_INSECURE, default=False)
+    if url and not link.verified and not allowed:
+        if link.encrypted:
+            fix = f"{TLS_VERIFY}=false is for a control plane on this machine only. Set {CA} to the public certificate "
+            read.fault(URL, f"is not on this machine, and {fix}of the CA that signed its certificate instead.")
+        else:
+            read.fault(URL, "starts with http://, which would send the credential in clear. Use https://.")
+    return link
+
+
+def _url(read: Variables, *, needed: bool) -> str:
+    url = read.text(URL, longest=2048).rstrip("/")
+    if not url:
+        if needed:
+            read.fault(URL, "is missing. Set it to the control plane's address, such as https://modelforge.example.")
+        return ""
+    try:
+        parts = urlsplit(url)
+        port_ok = parts.port is None or parts.port > 0
+    except ValueError:
+        read.fault(URL, "is no address. Write it as https://modelforge.example or https://modelforge.example:8443.")
+        return ""
+    if parts.scheme not in ("https", "http") or not parts.hostname or not port_ok:
+        read.fault(URL, "must start with https:// and name a host, such as https://modelforge.example.")
+    elif parts.username is not None or parts.password is not None:
+        read.fault(URL, "holds a user name or password. Leave them away; the agent has a credential of its own.")
+    elif parts.query or parts.fragment:
+        read.fault(URL, "holds a query or a fragment. Leave away everything from the ? or # on.")
+    elif f"{parts.path}/".find(f"{API}/") >= 0:
+        read.fault(URL, f"holds the path of the API. Leave away {API} and all behind it.")
+    else:
+        return url
+    return ""
+
+
+def _ca_file(read: Variables) -> Path | None:
+    value = read.text(CA, longest=4096)
+    if not value:
+        return None
+    try:
+        ssl.create_default_context(cafile=value)
+    except ssl.SSLError:
+        read.fault(CA, f"names a file without a certificate in it: {value}. It must be PEM (-----BEGIN CERTIFICATE-----).")
+    except OSError as error:
+        read.fault(CA, f"names a file that cannot be read ({error.strerror}): {value}. Mend its path, mount or rights.")
+    return Path(value)
+
+
+def _proxy(read: Variables, environ: MutableMapping[str, str], url: str) -> str | None:
+    """The control plane's own proxy, else the one of the environment as requests reads it (never for loopback)."""
+    own = read.text(PROXY, longest=2048)
+    name, proxy = PROXY, own
+    parts = urlsplit(url)
+    if own.lower() in ("none", "direct"):
+        return None
+    if not own:
+        no_proxy = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
+        if is_loopback(parts.hostname or "") or should_bypass_proxies(url, no_proxy=no_proxy):
+            return None
+        for name in (f"{parts.scheme}_proxy", f"{parts.scheme.upper()}_PROXY", "all_proxy", "ALL_PROXY"):
+            proxy = environ.get(name, "").strip()
+            if proxy:
+                break
+    if not proxy:
+        return None
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    try:
+        found = urlsplit(proxy)
+        usable = found.scheme in ("http", "https") and bool(found.hostname) and (found.port is None or found.port > 0)
+    except ValueError:
+        usable = False
+    if not usable:
+        read.fault(name, "must be an HTTP proxy, such as http://proxy.example:3128 (SOCKS is not spoken).")
+        return None
+    return proxy

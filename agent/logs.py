@@ -1,0 +1,72 @@
+"""What the agent says: JSON lines for machines, plain text on a terminal, and never a secret in either."""
+
+import json
+import logging
+import re
+import sys
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+_SECRETS = re.compile(r"\b(mf[enk]_|hf_)[A-Za-z0-9_\-]{4,}")
+_AUTHORIZATION = re.compile(
+    r"""(?ix) (authorization | x-modelforge-admin-token) (["']?\s*[:=]\s*["']?) (?:(bearer|basic|digest)\s+)? [^\s"',}]+"""
+)
+_BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9+/=_\-.~]{8,}")
+_USERINFO = re.compile(r"(?i)\b([a-z][a-z0-9+.\-]*://)[^/\s@\"'<>]+@")
+_QUERY = re.compile(r"(?i)\b(https?://[^\s?\"'<>]+)\?[^\s\"'<>]+")
+_PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+def redact(text: str) -> str:
+    """The text without tokens, credentials, Authorization values, user names in addresses, or signed query strings."""
+    text = _AUTHORIZATION.sub(r"\1\2[redacted]", text)
+    text = _BEARER.sub(r"\1 [redacted]", text)
+    text = _SECRETS.sub(r"\1[redacted]", text)
+    text = _USERINFO.sub(r"\1[redacted]@", text)
+    return _QUERY.sub(r"\1?[redacted]", text)
+
+
+def _extras(record: logging.LogRecord) -> dict[str, Any]:
+    return {key: value for key, value in vars(record).items() if key not in _PLAIN and not key.startswith("_")}
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line: ``at``, ``level``, ``logger``, ``message``, the extras, and ``exception`` where one is."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": redact(record.getMessage()),
+        }
+        for key, value in _extras(record).items():
+            line[key] = value if isinstance(value, (int, float, bool)) or value is None else redact(str(value))
+        if record.exc_info:
+            line["exception"] = redact(self.formatException(record.exc_info))
+        return json.dumps(line, ensure_ascii=False)
+
+
+class PlainText(logging.Formatter):
+    """A line that a person reads: time, level, message, and the extras behind it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S")
+        extras = "".join(f"  {key}={value}" for key, value in _extras(record).items() if value not in ("", None))
+        text = f"{at} {record.levelname.lower():<7} {record.getMessage()}{extras}"
+        if record.exc_info:
+            text += "\n" + self.formatException(record.exc_info)
+        return redact(text)
+
+
+def set_up(*, level: str, form: str, stream: TextIO | None = None) -> None:
+    """Send everything to ``stream`` (standard output): ``form`` is "json", "text", or "auto" (text on a terminal)."""
+    out = stream if stream is not None else sys.stdout
+    handler = logging.StreamHandler(out)
+    plain = form == "text" or (form == "auto" and out.isatty())
+    handler.setFormatter(PlainText() if plain else JsonLines())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    logging.getLogger("urllib3").setLevel(max(logging.INFO, root.level))
+    logging.captureWarnings(True)

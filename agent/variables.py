@@ -1,0 +1,158 @@
+"""The names of the agent's environment variables, and how one is read: every fault is collected, none shows a value."""
+
+import difflib
+from collections.abc import Iterable, MutableMapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+PREFIX = "MODELFORGE_"
+
+SECRETS = ("MODELFORGE_AGENT_ENROLLMENT_TOKEN", "MODELFORGE_HF_TOKEN")
+"""Also read from the file that NAME_FILE names."""
+
+KNOWN = frozenset(
+    {
+        *SECRETS,
+        *(f"{name}_FILE" for name in SECRETS),
+        "MODELFORGE_AGENT_CONTROL_PLANE_URL",
+        "MODELFORGE_AGENT_DISPLAY_NAME",
+        "MODELFORGE_AGENT_HOSTNAME",
+        "MODELFORGE_AGENT_TLS_VERIFY",
+        "MODELFORGE_AGENT_CA_CERT_PATH",
+        "MODELFORGE_AGENT_ALLOW_INSECURE_TLS",
+        "MODELFORGE_AGENT_PROXY",
+        "MODELFORGE_AGENT_STATE_DIR",
+        "MODELFORGE_AGENT_HF_CACHE_DIR",
+        "MODELFORGE_AGENT_ARTIFACT_DIR",
+        "MODELFORGE_AGENT_QUARANTINE_DIR",
+        "MODELFORGE_AGENT_RUN_DIR",
+        "MODELFORGE_AGENT_ALLOW_EPHEMERAL_STATE",
+        "MODELFORGE_AGENT_FACTS_INTERVAL",
+        "MODELFORGE_AGENT_REQUEST_TIMEOUT",
+        "MODELFORGE_AGENT_NVML_TIMEOUT",
+        "MODELFORGE_AGENT_LOG_LEVEL",
+        "MODELFORGE_AGENT_LOG_FORMAT",
+        # Read by the Compose files, not by the agent; in the same .env.
+        "MODELFORGE_AGENT_STATE_VOLUME",
+        "MODELFORGE_AGENT_HF_CACHE_VOLUME",
+        "MODELFORGE_AGENT_ARTIFACT_VOLUME",
+        "MODELFORGE_AGENT_QUARANTINE_VOLUME",
+        "MODELFORGE_AGENT_CONTROL_PLANE_HOST_ALIAS",
+        "MODELFORGE_AGENT_CONTROL_PLANE_HOST_ADDRESS",
+    }
+)
+
+_TRUE = frozenset({"1", "true", "yes", "on"})
+_FALSE = frozenset({"0", "false", "no", "off"})
+_MAX_SECRET_FILE_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A text that shows itself only to who asks by name; never in a repr, a log line or a traceback."""
+
+    _text: str = field(repr=False)
+
+    def reveal(self) -> str:
+        """The secret itself."""
+        return self._text
+
+    def __str__(self) -> str:
+        return "[secret]"
+
+
+class Variables:
+    """The environment as the agent reads it; secrets are taken out of it, and every fault lands in ``faults``."""
+
+    def __init__(self, environ: MutableMapping[str, str]) -> None:
+        self._environ = environ
+        self.faults: list[str] = []
+
+    def fault(self, name: str, what: str) -> None:
+        """Note that variable ``name`` is wrong; ``what`` says how and what to do, without the value."""
+        self.faults.append(f"{name} {what}")
+
+    def text(self, name: str, default: str = "", *, longest: int = 255) -> str:
+        """The value without surrounding blanks; an empty value counts as unset, as Compose passes those."""
+        value = self._environ.get(name, "").strip()
+        if not value:
+            return default
+        if len(value) > longest:
+            self.fault(name, f"is {len(value)} characters long; shorten it to at most {longest}.")
+            return default
+        if not value.isprintable():
+            self.fault(name, "holds control characters or line breaks; write it on one line.")
+            return default
+        return value
+
+    def choice(self, name: str, default: str, choices: Iterable[str]) -> str:
+        """One of a few words, in any case."""
+        value = self.text(name, default).lower()
+        allowed = tuple(choices)
+        if value not in allowed:
+            self.fault(name, f"must be one of {', '.join(allowed)}.")
+            return default
+        return value
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        """true or false (also 1/0, yes/no, on/off)."""
+        value = self.text(name).lower()
+        if value in _TRUE or value in _FALSE:
+            return value in _TRUE
+        if value:
+            self.fault(name, "must be true or false.")
+        return default
+
+    def folder(self, name: str, default: str) -> Path:
+        """An absolute folder that is not the root of the file system."""
+        path = Path(self.text(name, default, longest=4096))
+        if not path.is_absolute():
+            self.fault(name, "must be an absolute path, such as " + default + ".")
+        elif path == Path("/"):
+            self.fault(name, "must be a folder of its own, never the root of the file system.")
+        return path
+
+    def duration(self, name: str, default: float, *, low: float, high: float) -> timedelta:
+        """A number of seconds between two bounds."""
+        value = self.text(name)
+        try:
+            seconds = float(value) if value else default
+        except ValueError:
+            seconds = -1
+        if not low <= seconds <= high:
+            self.fault(name, f"must be a number of seconds between {low:g} and {high:g}.")
+            seconds = default
+        return timedelta(seconds=seconds)
+
+    def secret(self, name: str) -> Secret | None:
+        """A secret from NAME or from the file that NAME_FILE names; both leave the environment, so that no child and no
+        crash report inherits them."""
+        direct = self._environ.pop(name, "").strip()
+        file_name = f"{name}_FILE"
+        file = self._environ.pop(file_name, "").strip()
+        if direct and file:
+            self.fault(name, f"and {file_name} are both set; keep one of them and unset the other.")
+            return None
+        if not file:
+            return Secret(direct) if direct else None
+        try:
+            with Path(file).open(encoding="utf-8") as stream:
+                value = stream.read(_MAX_SECRET_FILE_BYTES).strip()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "not a text"
+            self.fault(file_name, f"names a file that cannot be read ({reason}): {file}. Mend its path or its rights.")
+            return None
+        if not value:
+            self.fault(file_name, f"names an empty file: {file}. Write the secret into it, or unset the variable.")
+            return None
+        return Secret(value)
+
+    def unknown(self) -> list[str]:
+        """Names that start with MODELFORGE_ and mean nothing here, each with the nearest name that does."""
+        found = []
+        for name in sorted(self._environ):
+            if name.startswith(PREFIX) and name not in KNOWN:
+                near = difflib.get_close_matches(name, KNOWN, n=1, cutoff=0.7)
+                found.append(f"{name} (did you mean {near[0]}?)" if near else name)
+        return found

@@ -1,0 +1,120 @@
+"""The control plane's environment: variables and their ``NAME_FILE`` twins, read once, each fault told with its remedy."""
+
+import os
+import secrets
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+
+class Environment:
+    """Typed reads of ``MODELFORGE_*``."""
+
+    def __init__(self, var: Path) -> None:
+        self._env = environ.Env()
+        self._var = var
+
+    def text(self, name: str) -> str | None:
+        """The variable, or the contents of the file that ``NAME_FILE`` names; None where neither is set."""
+        value, path = os.environ.get(name) or None, os.environ.get(f"{name}_FILE") or None
+        if value and path:
+            raise ImproperlyConfigured(f"{name} and {name}_FILE are both set; keep one of them.")
+        if path is None:
+            return value
+        try:
+            return Path(path).read_text(encoding="utf-8").strip() or None
+        except (OSError, UnicodeDecodeError) as fault:
+            raise ImproperlyConfigured(f"{name}_FILE names a file that cannot be read: {fault}") from fault
+
+    def str(self, name: str, default: str) -> str:
+        """A plain text."""
+        return self.text(name) or default
+
+    def bool(self, name: str, default: bool) -> bool:
+        """``true``/``false`` (also 1/0, yes/no, on/off)."""
+        value = self.text(name)
+        if value is None:
+            return default
+        if value.lower() not in {"true", "false", "1", "0", "yes", "no", "on", "off"}:
+            raise ImproperlyConfigured(f"{name} is {value!r}; say true or false.")
+        return value.lower() in {"true", "1", "yes", "on"}
+
+    def int(self, name: str, default: int, *, least: int = 0, most: int = 2**31) -> int:
+        """A whole number within bounds."""
+        value = self.text(name)
+        if value is None:
+            return default
+        if not value.isascii() or not value.isdigit() or not least <= int(value) <= most:
+            raise ImproperlyConfigured(f"{name} is {value!r}; say a whole number from {least} to {most}.")
+        return int(value)
+
+    def seconds(self, name: str, default: int, *, least: int, most: int) -> timedelta:
+        """A duration, told in whole seconds."""
+        return timedelta(seconds=self.int(name, default, least=least, most=most))
+
+    def list(self, name: str, default: Sequence[str]) -> Sequence[str]:
+        """Comma-separated texts."""
+        value = self.text(name)
+        return list(default) if value is None else [part.strip() for part in value.split(",") if part.strip()]
+
+    def path(self, name: str, default: Path) -> Path:
+        """A folder, made where it is missing."""
+        path = Path(self.text(name) or default)
+        for part in ("messages", "control"):
+            (path / part).mkdir(parents=True, exist_ok=True)
+        return path
+
+    def secret(self, name: str, *, minimum: int = 32, required: bool = True) -> str:
+        """A secret of at least ``minimum`` characters; where it is required and unset, one is made and kept (0600)."""
+        value = self.text(name)
+        if value is None:
+            return self._kept(name) if required else ""
+        if len(value) < minimum:
+            raise ImproperlyConfigured(f"{name} has {len(value)} characters; give it at least {minimum} random ones.")
+        return value
+
+    def _kept(self, name: str) -> str:
+        path = self._var / name.removeprefix("MODELFORGE_").lower().replace("_", "-")
+        try:
+            return path.read_text(encoding="ascii").strip()
+        except FileNotFoundError:
+            self._var.mkdir(parents=True, exist_ok=True)
+        made = secrets.token_urlsafe(48)
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            return path.read_text(encoding="ascii").strip()
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            file.write(made + "\n")
+        return made
+
+    def database(self, name: str, default: str) -> dict[str, Any]:
+        """A database by its URL; SQLite in WAL with immediate transactions, PostgreSQL with checked, lasting connections."""
+        url = self.text(name) or default
+        config: dict[str, Any] = dict(environ.Env.db_url_config(url))
+        config["CONN_MAX_AGE"] = None
+        config["CONN_HEALTH_CHECKS"] = True
+        if config["ENGINE"].endswith("sqlite3"):
+            Path(config["NAME"]).parent.mkdir(parents=True, exist_ok=True)
+            config["OPTIONS"] = {
+                "transaction_mode": "IMMEDIATE",
+                "timeout": 20,
+                "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+            }
+        return config
+
+    def cache(self, name: str) -> dict[str, Any]:
+        """Redis where there is one; else each process remembers for itself."""
+        url = self.text(name)
+        if url is None:
+            return {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
+        return {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": url}
+
+
+def read(base: Path) -> Environment:
+    """The environment of this process; ``MODELFORGE_VAR_DIR`` (default ``var/``) holds what the control plane keeps."""
+    return Environment(Path(os.environ.get("MODELFORGE_VAR_DIR") or base / "var"))

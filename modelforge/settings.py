@@ -1,0 +1,183 @@
+"""Every setting of the control plane, read from the environment; docs/operating.md lists the variables."""
+
+from datetime import timedelta
+from pathlib import Path
+
+from modelforge.environment import read
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env = read(BASE_DIR)
+
+DEBUG = env.bool("MODELFORGE_DEBUG", False)
+SECRET_KEY = env.secret("MODELFORGE_SECRET_KEY")
+ALLOWED_HOSTS = env.list("MODELFORGE_ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
+PUBLIC_URL = env.str("MODELFORGE_PUBLIC_URL", "http://localhost:8000").rstrip("/")
+CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
+
+INSTALLED_APPS = [
+    "unfold",
+    "unfold.contrib.filters",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "django_filters",
+    "django_structlog",
+    "axes",
+    "nodes",
+    "enrollment",
+    "modelforge",
+]
+
+MIDDLEWARE = [
+    "modelforge.requests.RequestMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "axes.middleware.AxesMiddleware",
+]
+
+ROOT_URLCONF = "modelforge.urls"
+WSGI_APPLICATION = "modelforge.wsgi.application"
+APPEND_SLASH = False  # a redirect would turn an agent's POST into a GET
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+# Databases. The embedded SQLite file is the default; beats have a PostgreSQL connection of their own, whose commits
+# are not waited for: a beat may be lost with the database, an audit row never.
+DATABASES = {"default": env.database("MODELFORGE_DATABASE_URL", f"sqlite:///{BASE_DIR}/var/modelforge.sqlite3")}
+BEATS_DATABASE = "default"
+if DATABASES["default"]["ENGINE"].endswith("postgresql"):
+    BEATS_DATABASE = "beats"
+    DATABASES["beats"] = DATABASES["default"] | {
+        "OPTIONS": {
+            "options": "-c synchronous_commit=off",
+            "server_side_binding": True,
+            "prepare_threshold": 1,
+        },
+        "TEST": {"MIRROR": "default"},
+    }
+DATABASE_ROUTERS: list[str] = []
+
+CACHES = {"default": env.cache("MODELFORGE_REDIS_URL")}
+
+# People.
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL = "admin:login"
+AXES_FAILURE_LIMIT = 10
+AXES_COOLOFF_TIME = timedelta(minutes=15)
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_RESET_ON_SUCCESS = True
+AXES_VERBOSE = False
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_AGE = 12 * 3600
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PUBLIC_URL.startswith("https://")
+if env.bool("MODELFORGE_TRUST_PROXY", False):
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+SECURE_HSTS_SECONDS = env.int("MODELFORGE_HSTS_SECONDS", 0)
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+USE_I18N = False
+STATIC_URL = "/static/"
+STATIC_ROOT = BASE_DIR / "var" / "static"
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedStaticFilesStorage"},
+}
+WHITENOISE_USE_FINDERS = True
+
+# REST.
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "enrollment.auth.AdminTokenAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["nodes.callers.IsReader"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
+    "DEFAULT_THROTTLE_CLASSES": ["modelforge.throttles.CallerThrottle"],
+    "DEFAULT_THROTTLE_RATES": {
+        "enroll": env.str("MODELFORGE_ENROLL_RATE", "30/minute"),  # by address, failed attempts only
+        "caller": env.str("MODELFORGE_API_RATE", "1200/minute"),  # by credential or person
+        "stranger": env.str("MODELFORGE_STRANGER_RATE", "60/minute"),  # by address, refused credentials only
+    },
+    "EXCEPTION_HANDLER": "modelforge.errors.handle",
+    "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
+}
+NODE_AUTHENTICATION = "enrollment.auth.NodeAuthentication"
+SPECTACULAR_SETTINGS = {
+    "TITLE": "ModelForge",
+    "DESCRIPTION": "Control plane for GPU servers. Errors are application/problem+json with a stable `code`.",
+    "VERSION": "1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
+    "SERVE_AUTHENTICATION": [],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "COMPONENT_SPLIT_REQUEST": True,
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "modelforge.schema.add_wire_types",
+    ],
+}
+
+# Celery does only short periodic work; modelforge/celery.py holds the schedule.
+CELERY_BROKER_URL = env.str("MODELFORGE_REDIS_URL", "filesystem://")
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_TIMEZONE = "UTC"
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+if CELERY_BROKER_URL == "filesystem://":
+    _QUEUE = env.path("MODELFORGE_QUEUE_DIR", BASE_DIR / "var" / "queue")
+    CELERY_BROKER_TRANSPORT_OPTIONS = {
+        "data_folder_in": str(_QUEUE / "messages"),
+        "data_folder_out": str(_QUEUE / "messages"),
+        "control_folder": str(_QUEUE / "control"),
+    }
+
+# The fleet.
+OPERATOR_API_KEY = env.secret("MODELFORGE_OPERATOR_API_KEY", minimum=32, required=False)
+HARDWARE_REFRESH_ON_STARTUP = env.bool("MODELFORGE_HARDWARE_REFRESH_ON_STARTUP", False)
+HEARTBEAT_INTERVAL = env.seconds("MODELFORGE_HEARTBEAT_INTERVAL_SECONDS", 15, least=1, most=3600)
+MAX_HEARTBEATS_PER_SECOND = env.int("MODELFORGE_MAX_HEARTBEATS_PER_SECOND", 200)
+TELEMETRY_INTERVAL = env.seconds("MODELFORGE_TELEMETRY_INTERVAL_SECONDS", 60, least=5, most=86400)
+SWEEP_INTERVAL = env.seconds("MODELFORGE_SWEEP_INTERVAL_SECONDS", 5, least=1, most=60)
+GAP_AFTER = env.seconds("MODELFORGE_GAP_SECONDS", 45, least=5, most=3600)
+CREDENTIAL_MAX_AGE = env.seconds("MODELFORGE_CREDENTIAL_MAX_AGE", 90 * 86400, least=60, most=10 * 365 * 86400)
+
+LOGGING_CONFIG = "modelforge.logs.configure"
+LOGGING = {"level": env.str("MODELFORGE_LOG_LEVEL", "INFO"), "format": env.str("MODELFORGE_LOG_FORMAT", "auto")}
