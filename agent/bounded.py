@@ -1,4 +1,4 @@
-"""Runs calls that may hang (a driver, a dead file server) aside, and gives an answer within a deadline whatever they do."""
+"""Runs calls that may hang (a driver, a dead file server) aside, and answers within a deadline whatever they do."""
 
 import threading
 import time

@@ -16,6 +16,7 @@ class Mount:
     inner_root: str  # which folder of the file system is mounted; "/" for a whole disk
     filesystem: str
     source: str
+    options: frozenset[str] = frozenset()  # of the file system; a version 1 cgroup names its controllers here
 
 
 def in_container(root: Path = Path("/")) -> bool:
@@ -29,21 +30,30 @@ def in_container(root: Path = Path("/")) -> bool:
     return any(word in groups for word in _CONTAINER_WORDS)
 
 
+def table(root: Path = Path("/")) -> list[Mount]:
+    """Every mount that this process sees, a later one covering an earlier one at the same place.
+
+    Raises OSError where the kernel does not say.
+    """
+    mounts = []
+    for line in (root / "proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+        left, _, right = line.partition(" - ")
+        mine, theirs = left.split(" "), right.split(" ")
+        if len(mine) >= 5 and len(theirs) >= 2:
+            options = frozenset(theirs[2].split(",")) if len(theirs) > 2 else frozenset[str]()
+            mounts.append(Mount(Path(_unescape(mine[4])), _unescape(mine[3]), theirs[0], _unescape(theirs[1]), options))
+    return mounts
+
+
 def covering(path: Path, root: Path = Path("/")) -> Mount | None:
     """The mount that ``path`` lies on, or None where the kernel does not say."""
     try:
-        lines = (root / "proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+        mounts = table(root)
     except OSError:
         return None
     wanted = Path(os.path.realpath(path))
     best: Mount | None = None
-    for line in lines:
-        left, _, right = line.partition(" - ")
-        mine, theirs = left.split(" "), right.split(" ")
-        if len(mine) < 5 or len(theirs) < 2:
-            continue
-        mount = Mount(Path(_unescape(mine[4])), _unescape(mine[3]), theirs[0], _unescape(theirs[1]))
-        # A later line covers an earlier one at the same place.
+    for mount in mounts:
         if wanted.is_relative_to(mount.point) and (best is None or mount.point.is_relative_to(best.point)):
             best = mount
     return best

@@ -266,8 +266,8 @@ encode: Callable[[Any], bytes] = msgspec.json.Encoder().encode
 def digest(facts: Facts) -> str:
     """SHA-256 (hex) over what the facts say; equal digests mean that nothing changed.
 
-    Left out: when and by which process they were observed, and free space, which changes with every look and belongs
-    to telemetry.
+    Left out: when and by which process they were observed, and free space and the number of inodes, which change
+    with every look (XFS counts the inodes that would fit) and belong to telemetry.
     """
     unread: Reading[Any] = Reading(reason="unsupported")
     steady = msgspec.structs.replace(
@@ -275,7 +275,10 @@ def digest(facts: Facts) -> str:
         boot_id=UUID(int=0),
         observed_at=_EPOCH,
         agent=msgspec.structs.replace(facts.agent, started_at=_EPOCH),
-        volumes=[msgspec.structs.replace(v, free_bytes=unread, inodes_free=unread) for v in facts.volumes],
+        volumes=[
+            msgspec.structs.replace(v, free_bytes=unread, inodes_total=unread, inodes_free=unread)
+            for v in facts.volumes
+        ],
     )
     return hashlib.sha256(encode(steady)).hexdigest()
 
