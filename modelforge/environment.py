@@ -1,4 +1,4 @@
-"""The control plane's environment: variables and their ``NAME_FILE`` twins, read once, each fault told with its remedy."""
+"""The control plane's environment: variables and their ``NAME_FILE`` twins, each fault told with its remedy."""
 
 import os
 import secrets
@@ -18,7 +18,7 @@ class Environment:
         self._env = environ.Env()
         self._var = var
 
-    def text(self, name: str) -> str | None:
+    def raw(self, name: str) -> str | None:
         """The variable, or the contents of the file that ``NAME_FILE`` names; None where neither is set."""
         value, path = os.environ.get(name) or None, os.environ.get(f"{name}_FILE") or None
         if value and path:
@@ -30,22 +30,22 @@ class Environment:
         except (OSError, UnicodeDecodeError) as fault:
             raise ImproperlyConfigured(f"{name}_FILE names a file that cannot be read: {fault}") from fault
 
-    def str(self, name: str, default: str) -> str:
+    def text(self, name: str, default: str) -> str:
         """A plain text."""
-        return self.text(name) or default
+        return self.raw(name) or default
 
-    def bool(self, name: str, default: bool) -> bool:
+    def flag(self, name: str, default: bool) -> bool:
         """``true``/``false`` (also 1/0, yes/no, on/off)."""
-        value = self.text(name)
+        value = self.raw(name)
         if value is None:
             return default
         if value.lower() not in {"true", "false", "1", "0", "yes", "no", "on", "off"}:
             raise ImproperlyConfigured(f"{name} is {value!r}; say true or false.")
         return value.lower() in {"true", "1", "yes", "on"}
 
-    def int(self, name: str, default: int, *, least: int = 0, most: int = 2**31) -> int:
+    def number(self, name: str, default: int, *, least: int = 0, most: int = 2**31) -> int:
         """A whole number within bounds."""
-        value = self.text(name)
+        value = self.raw(name)
         if value is None:
             return default
         if not value.isascii() or not value.isdigit() or not least <= int(value) <= most:
@@ -54,23 +54,23 @@ class Environment:
 
     def seconds(self, name: str, default: int, *, least: int, most: int) -> timedelta:
         """A duration, told in whole seconds."""
-        return timedelta(seconds=self.int(name, default, least=least, most=most))
+        return timedelta(seconds=self.number(name, default, least=least, most=most))
 
-    def list(self, name: str, default: Sequence[str]) -> Sequence[str]:
+    def names(self, name: str, default: Sequence[str]) -> Sequence[str]:
         """Comma-separated texts."""
-        value = self.text(name)
+        value = self.raw(name)
         return list(default) if value is None else [part.strip() for part in value.split(",") if part.strip()]
 
     def path(self, name: str, default: Path) -> Path:
         """A folder, made where it is missing."""
-        path = Path(self.text(name) or default)
+        path = Path(self.raw(name) or default)
         for part in ("messages", "control"):
             (path / part).mkdir(parents=True, exist_ok=True)
         return path
 
     def secret(self, name: str, *, minimum: int = 32, required: bool = True) -> str:
         """A secret of at least ``minimum`` characters; where it is required and unset, one is made and kept (0600)."""
-        value = self.text(name)
+        value = self.raw(name)
         if value is None:
             return self._kept(name) if required else ""
         if len(value) < minimum:
@@ -93,8 +93,8 @@ class Environment:
         return made
 
     def database(self, name: str, default: str) -> dict[str, Any]:
-        """A database by its URL; SQLite in WAL with immediate transactions, PostgreSQL with checked, lasting connections."""
-        url = self.text(name) or default
+        """A database by its URL; SQLite in WAL with immediate transactions; PostgreSQL connections last and are checked."""
+        url = self.raw(name) or default
         config: dict[str, Any] = dict(environ.Env.db_url_config(url))
         config["CONN_MAX_AGE"] = None
         config["CONN_HEALTH_CHECKS"] = True
@@ -109,7 +109,7 @@ class Environment:
 
     def cache(self, name: str) -> dict[str, Any]:
         """Redis where there is one; else each process remembers for itself."""
-        url = self.text(name)
+        url = self.raw(name)
         if url is None:
             return {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
         return {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": url}

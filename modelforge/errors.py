@@ -100,7 +100,7 @@ def handle(fault: Exception, context: dict[str, Any]) -> HttpResponse | None:
             return answer(Code.INVALID, detail, request=request, errors=errors)
         case exceptions.Throttled():
             detail = "Too many requests; wait as Retry-After says."
-            return answer(Code.THROTTLED, detail, request=request, retry_after=fault.wait or 1)
+            return answer(Code.THROTTLED, detail, request=request, retry_after=getattr(fault, "wait", None) or 1)
         case exceptions.APIException():
             code = next((code for kind, code in _OF_DRF.items() if isinstance(fault, kind)), Code.INTERNAL)
             response = answer(code, str(fault.detail), request=request)

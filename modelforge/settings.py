@@ -8,10 +8,10 @@ from modelforge.environment import read
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = read(BASE_DIR)
 
-DEBUG = env.bool("MODELFORGE_DEBUG", False)
+DEBUG = env.flag("MODELFORGE_DEBUG", False)
 SECRET_KEY = env.secret("MODELFORGE_SECRET_KEY")
-ALLOWED_HOSTS = env.list("MODELFORGE_ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
-PUBLIC_URL = env.str("MODELFORGE_PUBLIC_URL", "http://localhost:8000").rstrip("/")
+ALLOWED_HOSTS = env.names("MODELFORGE_ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
+PUBLIC_URL = env.text("MODELFORGE_PUBLIC_URL", "http://localhost:8000").rstrip("/")
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
 
 INSTALLED_APPS = [
@@ -98,9 +98,9 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_AGE = 12 * 3600
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PUBLIC_URL.startswith("https://")
-if env.bool("MODELFORGE_TRUST_PROXY", False):
+if env.flag("MODELFORGE_TRUST_PROXY", False):
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
-SECURE_HSTS_SECONDS = env.int("MODELFORGE_HSTS_SECONDS", 0)
+SECURE_HSTS_SECONDS = env.number("MODELFORGE_HSTS_SECONDS", 0)
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
@@ -131,9 +131,9 @@ REST_FRAMEWORK = {
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
     "DEFAULT_THROTTLE_CLASSES": ["modelforge.throttles.CallerThrottle"],
     "DEFAULT_THROTTLE_RATES": {
-        "enroll": env.str("MODELFORGE_ENROLL_RATE", "30/minute"),  # by address, failed attempts only
-        "caller": env.str("MODELFORGE_API_RATE", "1200/minute"),  # by credential or person
-        "stranger": env.str("MODELFORGE_STRANGER_RATE", "60/minute"),  # by address, refused credentials only
+        "enroll": env.text("MODELFORGE_ENROLL_RATE", "30/minute"),  # by address, failed attempts only
+        "caller": env.text("MODELFORGE_API_RATE", "1200/minute"),  # by credential or person
+        "stranger": env.text("MODELFORGE_STRANGER_RATE", "60/minute"),  # by address, refused credentials only
     },
     "EXCEPTION_HANDLER": "modelforge.errors.handle",
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
@@ -156,7 +156,7 @@ SPECTACULAR_SETTINGS = {
 }
 
 # Celery does only short periodic work; modelforge/celery.py holds the schedule.
-CELERY_BROKER_URL = env.str("MODELFORGE_REDIS_URL", "filesystem://")
+CELERY_BROKER_URL = env.text("MODELFORGE_REDIS_URL", "filesystem://")
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TIMEZONE = "UTC"
@@ -171,13 +171,13 @@ if CELERY_BROKER_URL == "filesystem://":
 
 # The fleet.
 OPERATOR_API_KEY = env.secret("MODELFORGE_OPERATOR_API_KEY", minimum=32, required=False)
-HARDWARE_REFRESH_ON_STARTUP = env.bool("MODELFORGE_HARDWARE_REFRESH_ON_STARTUP", False)
+HARDWARE_REFRESH_ON_STARTUP = env.flag("MODELFORGE_HARDWARE_REFRESH_ON_STARTUP", False)
 HEARTBEAT_INTERVAL = env.seconds("MODELFORGE_HEARTBEAT_INTERVAL_SECONDS", 15, least=1, most=3600)
-MAX_HEARTBEATS_PER_SECOND = env.int("MODELFORGE_MAX_HEARTBEATS_PER_SECOND", 200)
+MAX_HEARTBEATS_PER_SECOND = env.number("MODELFORGE_MAX_HEARTBEATS_PER_SECOND", 200)
 TELEMETRY_INTERVAL = env.seconds("MODELFORGE_TELEMETRY_INTERVAL_SECONDS", 60, least=5, most=86400)
 SWEEP_INTERVAL = env.seconds("MODELFORGE_SWEEP_INTERVAL_SECONDS", 5, least=1, most=60)
 GAP_AFTER = env.seconds("MODELFORGE_GAP_SECONDS", 45, least=5, most=3600)
 CREDENTIAL_MAX_AGE = env.seconds("MODELFORGE_CREDENTIAL_MAX_AGE", 90 * 86400, least=60, most=10 * 365 * 86400)
 
 LOGGING_CONFIG = "modelforge.logs.configure"
-LOGGING = {"level": env.str("MODELFORGE_LOG_LEVEL", "INFO"), "format": env.str("MODELFORGE_LOG_FORMAT", "auto")}
+LOGGING = {"level": env.text("MODELFORGE_LOG_LEVEL", "INFO"), "format": env.text("MODELFORGE_LOG_FORMAT", "auto")}

@@ -1,8 +1,8 @@
 """The lean way in for agents: one REST view that reads, checks and answers a wire message without DRF's machinery.
 
 It is an ``APIView``, so the schema knows it, but its ``dispatch`` skips content negotiation, request wrapping and
-throttling, which cost more than the whole beat (``make bench`` shows both). What an agent view must do stands here once:
-bound the body, authenticate, check the protocol, decode, and answer problems as everybody does.
+throttling, which cost more than the whole beat (``make bench`` shows both). What an agent view must do stands here
+once: bound the body, authenticate, check the protocol, decode, and answer problems as everybody does.
 """
 
 from collections.abc import Callable
@@ -72,10 +72,10 @@ class AgentView(APIView):
             by = self.caller(request, now)
             answer = self.receive(decode(body, self.message), by=by, now=now)
         except Exception as fault:
-            response = self.get_exception_handler()(fault, {"view": self, "request": request})
-            if response is None:
+            refusal: HttpResponse | None = self.get_exception_handler()(fault, {"view": self, "request": request})
+            if refusal is None:
                 raise
-            return response
+            return refusal
         response = HttpResponse(status=204) if answer is None else HttpResponse(encode(answer), _JSON)
         response["Cache-Control"] = "no-store"
         return response

@@ -78,7 +78,7 @@ class Refused(Exception):
 
 
 def address_of(request: HttpRequest | Request) -> str:
-    """The peer's address as the web server gives it; a trusted proxy's middleware has already put the client's there."""
+    """The peer's address; behind a trusted proxy, a middleware has already put the client's there."""
     return str(request.META.get("REMOTE_ADDR", ""))
 
 

@@ -109,8 +109,8 @@ def mark_overdue(until: datetime, *, noticed_at: datetime) -> tuple[int, int]:
             return stale, offline
 
 
-def _overdue(until: datetime) -> "list[Heartbeat]":
-    """One batch, locked: found without an index, for an index on what changes with every beat costs more than the scan."""
+def _overdue(until: datetime) -> list[Heartbeat]:
+    """One batch, locked; found by a scan, for an index on what changes with every beat would cost more than it."""
     overdue = Heartbeat.objects.filter(
         Q(liveness=Liveness.ONLINE, stale_at__lte=until) | Q(liveness=Liveness.STALE, offline_at__lte=until)
     )

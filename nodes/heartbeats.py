@@ -129,7 +129,7 @@ def _arrive(beat: Beat, by: NodeCaller, now: datetime, interval: timedelta) -> R
 
 def _take_over(node: Node, heart: Heartbeat, beat: Beat, by: NodeCaller, now: datetime) -> None:
     """A new process start speaks for the node from now on; a crash is no conflict."""
-    BootSession.objects.filter(node=node, boot_id=heart.boot_id).update(superseded_at=now)
+    BootSession.objects.filter(node=node, superseded_at=None).update(superseded_at=now)
     BootSession.objects.create(node=node, boot_id=beat.boot_id, first_heard_at=now, address=by.address)
     kept = BootSession.objects.filter(node=node).order_by("-first_heard_at", "-pk").values_list("pk", flat=True)
     BootSession.objects.filter(node=node).exclude(pk__in=list(kept[:BOOTS_KEPT])).delete()
@@ -138,7 +138,7 @@ def _take_over(node: Node, heart: Heartbeat, beat: Beat, by: NodeCaller, now: da
 def _copy_speaks(
     node: Node, heart: Heartbeat, known: BootSession, beat: Beat, by: NodeCaller, now: datetime
 ) -> Refused | None:
-    """A superseded boot speaks: a beat that was merely under way is dropped; anything later is a copy of the identity."""
+    """A superseded boot speaks: a beat that was merely under way is dropped; a later one is a copy of the identity."""
     since = known.superseded_at or now
     sent_at = beat.sent_at - timedelta(seconds=heart.clock_skew_seconds or 0)
     if not (sent_at <= since and now <= since + LATE) and node.identity_conflict_at is None:

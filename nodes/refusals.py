@@ -55,5 +55,6 @@ def protocol_unsupported(header: str | None) -> Refused:
     spoken = ", ".join(map(str, SPOKEN))
     return Refused(
         Code.PROTOCOL_UNSUPPORTED,
-        f"{VERSION_HEADER} says {said}; this control plane speaks {spoken}. Run an agent of the control plane's release.",
+        f"{VERSION_HEADER} says {said}; this control plane speaks {spoken}. "
+        "Run an agent of the control plane's release.",
     )
