@@ -93,7 +93,7 @@ class Environment:
         return made
 
     def database(self, name: str, default: str) -> dict[str, Any]:
-        """A database by its URL; SQLite in WAL with immediate transactions; PostgreSQL connections last and are checked."""
+        """A database by its URL: SQLite in WAL with immediate transactions, PostgreSQL with lasting connections."""
         url = self.raw(name) or default
         config: dict[str, Any] = dict(environ.Env.db_url_config(url))
         config["CONN_MAX_AGE"] = None

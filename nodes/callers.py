@@ -4,16 +4,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from django.http import HttpRequest
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
-from rest_framework.views import APIView
 
 from agent.protocol import Code
 from agent.wire import FieldError
 from nodes.liveness import Liveness
+
+if TYPE_CHECKING:  # importing it loads the authentication that settings name, which imports this module
+    from rest_framework.views import APIView
 
 OPERATORS = "Operators"
 AUDITORS = "Auditors"
@@ -131,7 +134,7 @@ class IsOperator(BasePermission):
 
     message = "Only an operator may do this."
 
-    def has_permission(self, request: Request, view: APIView) -> bool:
+    def has_permission(self, request: Request, view: "APIView") -> bool:
         """True for the admin token, an operator's key, or a person in Operators."""
         return _role_of(request) is Role.OPERATOR
 
@@ -141,6 +144,6 @@ class IsReader(BasePermission):
 
     message = "Only an operator or an auditor may read this."
 
-    def has_permission(self, request: Request, view: APIView) -> bool:
+    def has_permission(self, request: Request, view: "APIView") -> bool:
         """True for operators and auditors."""
         return _role_of(request) in {Role.OPERATOR, Role.AUDITOR}

@@ -104,7 +104,7 @@ def _arrive(beat: Beat, by: NodeCaller, now: datetime, interval: timedelta) -> R
             known = BootSession.objects.filter(node=node, boot_id=beat.boot_id).first()
             if known is not None:
                 return _copy_speaks(node, heart, known, beat, by, now)
-            _take_over(node, heart, beat, by, now)
+            _take_over(node, beat, by, now)
         elif beat.sequence <= heart.sequence:
             return None  # late or sent twice: it says nothing new
         _tell_arrival(node, heart, restarted=restarted, by=by, now=now)
@@ -127,7 +127,7 @@ def _arrive(beat: Beat, by: NodeCaller, now: datetime, interval: timedelta) -> R
     return None
 
 
-def _take_over(node: Node, heart: Heartbeat, beat: Beat, by: NodeCaller, now: datetime) -> None:
+def _take_over(node: Node, beat: Beat, by: NodeCaller, now: datetime) -> None:
     """A new process start speaks for the node from now on; a crash is no conflict."""
     BootSession.objects.filter(node=node, superseded_at=None).update(superseded_at=now)
     BootSession.objects.create(node=node, boot_id=beat.boot_id, first_heard_at=now, address=by.address)
