@@ -25,7 +25,7 @@ class Backoff:
 
     def next(self, retry_after: timedelta | None = None) -> timedelta:
         """The wait after one more failure; what the server asked for is a floor that the jitter comes on top of."""
-        ceiling = min(self.cap, self.floor * 2 ** min(self.failures, 30))
+        ceiling = min(self.cap, self.floor * (1 << min(self.failures, 30)))
         self.failures += 1
         asked = min(retry_after, RETRY_AFTER_CAP) if retry_after is not None else timedelta()
         return asked + ceiling * self._rng.random()

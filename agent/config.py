@@ -185,7 +185,7 @@ def _ca_file(read: Variables) -> Path | None:
     try:
         ssl.create_default_context(cafile=value)
     except ssl.SSLError:
-        read.fault(CA, f"names a file without a certificate in it: {value}. It must be PEM (-----BEGIN CERTIFICATE-----).")
+        read.fault(CA, f"names a file without a PEM certificate (-----BEGIN CERTIFICATE-----): {value}.")
     except OSError as error:
         read.fault(CA, f"names a file that cannot be read ({error.strerror}): {value}. Mend its path, mount or rights.")
     return Path(value)

@@ -9,7 +9,8 @@ from typing import Any, TextIO
 
 _SECRETS = re.compile(r"\b(mf[enk]_|hf_)[A-Za-z0-9_\-]{4,}")
 _AUTHORIZATION = re.compile(
-    r"""(?ix) (authorization | x-modelforge-admin-token) (["']?\s*[:=]\s*["']?) (?:(bearer|basic|digest)\s+)? [^\s"',}]+"""
+    r"""(?ix) (authorization | x-modelforge-admin-token) (["']?\s*[:=]\s*["']?)
+    (?:(bearer|basic|digest)\s+)? [^\s"',}]+"""
 )
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9+/=_\-.~]{8,}")
 _USERINFO = re.compile(r"(?i)\b([a-z][a-z0-9+.\-]*://)[^/\s@\"'<>]+@")
@@ -31,7 +32,7 @@ def _extras(record: logging.LogRecord) -> dict[str, Any]:
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line: ``at``, ``level``, ``logger``, ``message``, the extras, and ``exception`` where one is."""
+    """One JSON object a line: ``at``, ``level``, ``logger``, ``message``, the extras, and ``exception``."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {

@@ -1,0 +1,217 @@
+"""The one way to the control plane: bounded requests over a connection of their own, and errors that say what to do."""
+
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any, TypeVar
+
+import msgspec
+import requests
+import urllib3
+from requests.adapters import HTTPAdapter
+
+from agent import __version__, protocol, trouble, wire
+from agent.backoff import parse_retry_after
+from agent.config import Link
+from agent.trouble import NotModelForge, Redirected, Refused, Unreachable
+
+M = TypeVar("M")
+
+MAX_REPLY_BYTES = 1024 * 1024
+CONNECT_TIMEOUT = timedelta(seconds=10)
+_CHUNK_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An HTTP answer, read whole."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def is_json(self) -> bool:
+        """Whether the answer says that it is JSON, a problem included."""
+        kind = self.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        return kind == "application/json" or kind.endswith("+json")
+
+    @property
+    def request_id(self) -> str:
+        """The control plane's name for this request, to look up in its log."""
+        return self.headers.get(protocol.REQUEST_ID_HEADER, "")[:64]
+
+    @property
+    def date(self) -> datetime | None:
+        """The control plane's clock, to the second."""
+        try:
+            moment = parsedate_to_datetime(self.headers.get("Date", ""))
+        except ValueError:
+            return None
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+class Client:
+    """Speaks the agent's protocol. Not shared between threads: each loop has its own, and so its own connection."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self.skew: timedelta | None = None  # this machine's clock minus the control plane's, as of the last answer
+        session = requests.Session()
+        # Never ~/.netrc (it would replace the credential) nor REQUESTS_CA_BUNDLE; proxies are the configuration's.
+        session.trust_env = False
+        session.max_redirects = 0
+        session.headers.clear()
+        session.headers.update(
+            {
+                "User-Agent": f"modelforge-agent/{__version__}",
+                "Accept": "application/json",
+                "Accept-Encoding": "identity",
+                protocol.VERSION_HEADER: str(protocol.VERSION),
+            }
+        )
+        if link.proxy:
+            session.proxies = {"http": link.proxy, "https": link.proxy}
+        session.mount("https://", _Adapter(trust(link)))
+        if link.encrypted and not link.tls_verify:
+            urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # said once, at start, by the agent
+        self._session = session
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        bearer: str | None,
+        answer: type[M],
+        body: msgspec.Struct | None = None,
+    ) -> M:
+        """Send one message and decode its answer; raises a ``trouble.Trouble`` for everything that may go wrong."""
+        reply = self._send(method, path, bearer=bearer, body=body)
+        if not reply.is_json:
+            raise NotModelForge(self._link.url, f"it answered {reply.status} with something that is not JSON")
+        try:
+            return msgspec.json.decode(reply.body, type=answer)
+        except msgspec.DecodeError as error:
+            raise NotModelForge(self._link.url, f"its answer to {path} is out of shape ({error})") from None
+
+    def tell(self, path: str, *, bearer: str, body: msgspec.Struct, timeout: timedelta) -> None:
+        """Send one message whose answer does not matter."""
+        self._send("POST", path, bearer=bearer, body=body, timeout=timeout)
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        bearer: str | None,
+        body: msgspec.Struct | None,
+        timeout: timedelta | None = None,
+    ) -> Reply:
+        headers = {"Content-Type": "application/json"}
+        if bearer is not None:
+            headers["Authorization"] = f"Bearer {bearer}"
+        data = wire.encode(body) if body is not None else b"{}"
+        reply = self.exchange(method, path, headers=headers, data=data, timeout=timeout)
+        if not 200 <= reply.status < 300:
+            raise self._refusal(reply)
+        return reply
+
+    def exchange(
+        self,
+        method: str,
+        path: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        data: bytes | None = None,
+        timeout: timedelta | None = None,
+    ) -> Reply:
+        """One request and its whole answer, whatever its status; redirects and connection troubles are raised."""
+        limit = (timeout or self._link.timeout).total_seconds()
+        give_up_at = time.monotonic() + limit
+        try:
+            with self._session.request(
+                method,
+                self._link.url + path,
+                data=data,
+                headers=dict(headers or {}),
+                timeout=(min(limit, CONNECT_TIMEOUT.total_seconds()), limit),
+                allow_redirects=False,
+                stream=True,
+            ) as response:
+                body = self._read(response, give_up_at)
+        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+            raise trouble.of_connection(error, self._link) from error
+        reply = Reply(response.status_code, response.headers, body)
+        if reply.date is not None:
+            self.skew = datetime.now(UTC) - reply.date
+        if response.is_redirect or response.is_permanent_redirect or 300 <= reply.status < 400:
+            raise Redirected(self._link.url, path, reply.headers.get("Location", ""), reply.status)
+        return reply
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._session.close()
+
+    def _read(self, response: requests.Response, give_up_at: float) -> bytes:
+        """The body, bounded in size and in time: a server that drips bytes for ever must not hold the beat."""
+        body = bytearray()
+        while chunk := response.raw.read1(_CHUNK_BYTES, decode_content=True):
+            body += chunk
+            if len(body) > MAX_REPLY_BYTES:
+                raise NotModelForge(self._link.url, f"its answer is longer than {MAX_REPLY_BYTES} bytes")
+            if time.monotonic() > give_up_at:
+                raise Unreachable(self._link.url, "timeout", "its answer did not end in time")
+        return bytes(body)
+
+    def _refusal(self, reply: Reply) -> trouble.Trouble:
+        """What an answer of 400 or more means: a refusal in the protocol's words, or somebody else's page."""
+        wait = parse_retry_after(reply.headers.get("Retry-After"), now=reply.date or datetime.now(UTC))
+        if reply.is_json:
+            try:
+                problem = msgspec.json.decode(reply.body, type=wire.Problem)
+            except msgspec.DecodeError:
+                pass
+            else:
+                return Refused(problem, status=reply.status, retry_after=wait, request_id=reply.request_id)
+        if reply.status == 407:
+            return Unreachable(self._link.url, "proxy", "the proxy wants a user name and password")
+        if reply.status >= 500 or reply.status in (408, 429):
+            return trouble.Faltering(self._link.url, reply.status, retry_after=wait)
+        return NotModelForge(self._link.url, f"it answered {reply.status} without a problem document")
+
+
+def trust(link: Link) -> ssl.SSLContext:
+    """Whom to believe: the system's store (SSL_CERT_FILE honoured), or only the CA that the operator named."""
+    context = ssl.create_default_context(cafile=str(link.ca_file) if link.ca_file else None)
+    if link.ca_file:
+        # Self-made CAs often lack the extensions that strict checking (Python 3.13's default) asks for, and people
+        # install an intermediate or the server's own certificate; both name exactly whom they trust.
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    if not link.tls_verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+class _Adapter(HTTPAdapter):
+    """requests with our own trust: it would otherwise add certifi's list to the operator's one CA."""
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self._context = context
+        super().__init__(pool_connections=1, pool_maxsize=1, max_retries=0)
+
+    def build_connection_pool_key_attributes(
+        self, request: requests.PreparedRequest, verify: Any, cert: Any = None
+    ) -> Any:
+        host, _ = super().build_connection_pool_key_attributes(request, True, cert)
+        needed = "CERT_NONE" if self._context.verify_mode == ssl.CERT_NONE else "CERT_REQUIRED"
+        return host, {"ssl_context": self._context, "cert_reqs": needed}
+
+    def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:
+        """Nothing to add: the context decides."""
