@@ -153,7 +153,7 @@ class Accelerator(models.Model):
     identity = models.CharField(max_length=16)  # "uuid", "pci_bus_id" or "index"
     kind = models.CharField(max_length=8)  # "gpu" or "mig"
     parent = models.CharField(max_length=128, blank=True)
-    index = models.PositiveIntegerField()
+    index = models.PositiveBigIntegerField()
     uuid = models.CharField(max_length=255, blank=True)
     model = models.CharField(max_length=255, blank=True)
     pci_bus_id = models.CharField(max_length=255, blank=True)
@@ -203,7 +203,10 @@ class TelemetrySample(models.Model):
 
     class Meta:
         ordering = ["-at"]
-        indexes = [models.Index(fields=["node", "-at"], name="samples_of_a_node_by_time")]
+        indexes = [
+            models.Index(fields=["node", "-at"], name="samples_of_a_node_by_time"),
+            models.Index(fields=["thinned", "at"], name="samples_by_age"),  # what to thin out, what to drop
+        ]
 
     def __str__(self) -> str:
         return f"{self.node_id} {self.at:%Y-%m-%d %H:%M:%S}"
@@ -266,6 +269,7 @@ class IdempotentAnswer(models.Model):
     body_digest = models.CharField(max_length=64)
     status = models.PositiveSmallIntegerField()
     answer = models.JSONField(null=True)  # None: it held a secret and is never replayed
+    created = models.CharField(max_length=64, blank=True)  # id of what was made, told instead of a secret
     at = models.DateTimeField()
 
     class Meta:
