@@ -38,7 +38,7 @@ class Volume:
 def facts(volume: Volume, root: Path = Path("/")) -> wire.VolumeFacts:
     """What the volume is. Writes, flushes and removes one small file in it; a file server that hangs is a reason."""
     path = volume.path
-    status = _ask(path, "look", lambda: os.stat(path), LOOK_WITHIN)
+    status = _ask(path, "look", lambda: _stat(path), LOOK_WITHIN)
     space = _ask(path, "look", lambda: os.statvfs(path), LOOK_WITHIN)
     mount = _ask(path, "look", lambda: _mount(path, root), LOOK_WITHIN) if status.value is not None else status
     return wire.VolumeFacts(
@@ -59,6 +59,10 @@ def telemetry(volume: Volume) -> wire.VolumeTelemetry:
     """How full the volume is."""
     space = _ask(volume.path, "look", lambda: os.statvfs(volume.path), LOOK_WITHIN)
     return wire.VolumeTelemetry(name=readings.text(volume.name) or "unnamed", free_bytes=_of(space, _free))
+
+
+def _stat(path: Path) -> os.stat_result:
+    return os.stat(path)
 
 
 def _free(space: os.statvfs_result) -> Reading[int]:
