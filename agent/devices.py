@@ -19,11 +19,15 @@ _MOST_MIG_SLOTS = 16
 class Handle:
     """One device's side of NVML during one look; without a handle, every answer is the reason why there is none."""
 
-    def __init__(self, library: nvml.Library, raw: Any = None, failure: Reading[Any] | None = None) -> None:
+    def __init__(
+        self, library: nvml.Library, raw: Any = None, *, failure: Reading[Any] | None = None, mig: bool = False
+    ) -> None:
         self._library = library
         self._raw = raw
+        self._mig = mig
         self.failure = failure
-        self.answers = False  # something was answered, if only "unsupported"
+        # Whether something was answered, if only "unsupported" or "denied".
+        self.answers = failure is not None and failure.code not in nvml.DEAD
 
     def read(self, to: Callable[[Any], Reading[T]], *names: str, args: tuple[Any, ...] = ()) -> Reading[T]:
         """The reading behind an NVML function; ``names`` are its names, in order, as drivers old and new export it."""
@@ -34,14 +38,16 @@ class Handle:
                 if reading.code != nvml.FUNCTION_NOT_FOUND:
                     break
             self.answers |= reading.code not in nvml.DEAD
+        if self._mig and reading.code == nvml.INVALID_ARGUMENT:  # the function takes whole GPUs only
+            return Reading(reason="unsupported", code=reading.code)
         return reading
 
     def instance(self, slot: int) -> "Handle | None":
         """The MIG instance in a slot of this GPU; None where the slot is empty."""
         found = self.read(_any, "nvmlDeviceGetMigDeviceHandleByIndex", args=(slot,))
         if found.value is not None:
-            return Handle(self._library, found.value)
-        empty = found.code in (nvml.NOT_FOUND, 2)  # 2, invalid argument: past the last slot
+            return Handle(self._library, found.value, mig=True)
+        empty = found.code in (nvml.NOT_FOUND, nvml.INVALID_ARGUMENT)
         return None if empty else Handle(self._library, failure=found)
 
 
@@ -87,7 +93,7 @@ def survey(library: nvml.Library, gpus: int, memory: Memory) -> list[Device]:
 
 def _at(library: nvml.Library, index: int, memory: Memory) -> Iterator[Device]:
     raw = library.read(_any, "nvmlDeviceGetHandleByIndex", index)
-    gpu = _device((index, None), Handle(library, raw.value, None if raw.value is not None else raw))
+    gpu = _device((index, None), Handle(library, raw.value, failure=None if raw.value is not None else raw))
     yield gpu
     mode = gpu.mig_enabled
     if mode.reason not in (None, "unsupported"):  # its instances did not go away: they went silent with it

@@ -94,7 +94,8 @@ class Gpus:
             library.dead(_why(silent[0]))
         else:
             library.suspect()
-        return library.state, described
+        # Without a runtime that works, nothing was observed about any device: none is listed then.
+        return library.state, described if library.state == "ready" else []
 
     def _steps(self, waited: timedelta) -> float:
         """The wait in doubling steps, so that the facts of a server whose driver hangs do not change at every look."""

@@ -43,7 +43,7 @@ def facts(volume: Volume, root: Path = Path("/")) -> wire.VolumeFacts:
     mount = _ask(path, "look", lambda: _mount(path, root), LOOK_WITHIN) if status.value is not None else status
     return wire.VolumeFacts(
         name=readings.text(volume.name) or "unnamed",
-        path=str(path)[:4096],
+        path=readings.text(str(path), 4096) or "/",
         is_mount=_of(mount, lambda m: readings.UNSUPPORTED if m.filesystem is None else Reading(value=m.here)),
         filesystem=_of(mount, lambda m: readings.UNSUPPORTED if m.filesystem is None else readings.said(m.filesystem)),
         device_id=_of(status, lambda s: readings.said(f"{os.major(s.st_dev)}:{os.minor(s.st_dev)}")),

@@ -1,12 +1,17 @@
 """Which key each GPU and MIG instance goes by, and that it keeps it while the device or the driver has trouble."""
 
 from pathlib import Path
+from typing import Any
 
 from agent.wire import MAX_DEVICES, Reading
 from tests.nvml.asked import asked
 from tests.nvml.standin import environment
 
 UUIDS = [f"GPU-00000000-0000-0000-0000-{n:012d}" for n in range(16)]
+
+
+def reasons(*readings: Reading[Any]) -> set[tuple[str | None, int | None]]:
+    return {(reading.reason, reading.code) for reading in readings}
 
 
 def test_one_dead_gpu_leaves_the_others_reported(tmp_path: Path) -> None:
@@ -18,7 +23,7 @@ def test_one_dead_gpu_leaves_the_others_reported(tmp_path: Path) -> None:
     assert (runtime.state, state) == ("ready", "ready")
     assert [load.temperature_celsius.value for load in loads] == [55.0, 55.0, 55.0, None]
     assert [gpu.key for gpu in facts] == [load.key for load in loads] == [*UUIDS[:3], "index:3"]
-    assert facts[3].model == facts[3].uuid == loads[3].processes == Reading(reason="lost", code=15)
+    assert reasons(facts[3].model, facts[3].uuid, loads[3].processes) == {("lost", 15)}
 
 
 def test_a_gpu_that_dies_keeps_the_key_it_had(tmp_path: Path) -> None:
@@ -57,12 +62,12 @@ def test_a_gpu_that_disappears_is_not_listed(tmp_path: Path) -> None:
 
 def test_a_key_is_not_remembered_for_another_gpu_that_moved_to_its_place(tmp_path: Path) -> None:
     """Field case 46: with the first gone the second has its index; dead or not, it is not called the first."""
-    with asked(tmp_path, 2) as two:
-        two.facts()
-        two.set(devices=1, faults="*@0=15", uuids=[UUIDS[1]])
-        _, after = two.facts()
+    with asked(tmp_path, 3) as three:
+        three.facts()
+        three.set(devices=2, faults="*@0=15", uuids=[UUIDS[1], UUIDS[2]])
+        _, after = three.facts()
 
-    assert [gpu.key for gpu in after] == ["index:0"]
+    assert [gpu.key for gpu in after] == ["index:0", UUIDS[2]]
 
 
 def test_sixteen_gpus_are_told_apart_also_when_two_have_one_uuid(tmp_path: Path) -> None:
@@ -120,13 +125,22 @@ def test_mig_instances_are_listed_below_their_gpu_with_reasons_for_what_they_lac
     assert [load.utilization_percent.reason for load in loads] == ["unsupported", "unsupported", "unsupported", None]
 
 
+def test_a_function_that_takes_no_mig_instance_is_unsupported_there(tmp_path: Path) -> None:
+    """Field case 52: drivers refuse the handle of an instance as an invalid argument."""
+    with asked(tmp_path, 1, mig=["1"], faults="nvmlDeviceGetFanSpeed=2") as one:
+        parent, instance = one.telemetry()[1]
+
+    assert instance.fan_percent == Reading(reason="unsupported", code=2)
+    assert parent.fan_percent == Reading(reason="error", code=2)
+
+
 def test_a_mig_instance_that_may_not_be_opened_is_listed_as_denied(tmp_path: Path) -> None:
     """Field case 52."""
     with asked(tmp_path, 1, mig=["2"], faults="nvmlDeviceGetMigDeviceHandleByIndex@0.1=4") as one:
         parent, first, second = one.facts()[1]
 
     assert (second.key, second.parent, first.parent) == ("index:0.1", parent.key, parent.key)
-    assert second.uuid == second.memory_bytes == Reading(reason="denied", code=4)
+    assert reasons(second.uuid, second.memory_bytes) == {("denied", 4)}
 
 
 def test_mig_instances_of_a_gpu_that_dies_keep_their_keys(tmp_path: Path) -> None:

@@ -96,30 +96,51 @@ def test_the_pause_between_attempts_never_grows_beyond_five_minutes(tmp_path: Pa
     assert attempts == 24
 
 
-def test_a_container_that_loses_the_driver_is_told_and_no_device_changes_its_name(tmp_path: Path) -> None:
+def test_a_container_that_loses_the_driver_is_told_with_the_remedy(tmp_path: Path) -> None:
     """Field case 47."""
     with asked(tmp_path) as gpus:
-        _, before = gpus.facts()
+        before = gpus.facts()[0].state
         gpus.set(broken_after=0)
-        runtime, after = gpus.facts()
-        later, none = gpus.facts()
+        runtime, facts = gpus.facts()
 
-    assert (runtime.state, runtime.code) == (later.state, later.code) == ("failed", 999)
-    assert "must be recreated" in runtime.message
-    assert after == none == []
-    assert [gpu.key for gpu in before] != []
+        assert before == "ready"
+        assert (runtime.state, runtime.code, facts) == ("failed", 999, [])
+        assert "must be recreated" in runtime.message
+        assert gpus.facts() == (runtime, [])
 
 
-def test_devices_that_all_break_in_the_middle_of_a_look_keep_their_keys(tmp_path: Path) -> None:
-    """Field case 47."""
+def test_when_no_device_answers_the_runtime_has_failed(tmp_path: Path) -> None:
+    """Field case 47: the call that counts the devices may go on to work when the devices are out of reach."""
     with asked(tmp_path) as gpus:
-        _, before = gpus.facts()
+        gpus.facts()
         gpus.set(faults="*@0=999,*@1=999")
-        runtime, after = gpus.facts()
+        runtime, facts = gpus.facts()
 
-    assert (runtime.state, runtime.code) == ("failed", 999)
-    assert [gpu.key for gpu in after] == [gpu.key for gpu in before]
-    assert {gpu.model for gpu in after} == {Reading(reason="error", code=999)}
+        assert (runtime.state, runtime.code, facts) == ("failed", 999, [])
+        assert gpus.calls() == ["init", "shutdown"]
+
+
+def test_the_looks_of_a_library_that_stays_dead_say_the_same_each_time(tmp_path: Path) -> None:
+    """Field case 47: what does not change is not published anew."""
+    with asked(tmp_path, 1, faults="*@0=15") as gpus:
+        looks = []
+        for _ in range(20):
+            looks.append(gpus.facts())
+            gpus.advance(20)
+
+        assert looks == [looks[0]] * 20
+        assert (looks[0][0].state, looks[0][0].code) == ("failed", 15)
+        assert gpus.calls().count("init") > 2
+
+
+def test_a_driver_that_breaks_after_some_calls_is_shut_down(tmp_path: Path) -> None:
+    """Field case 47."""
+    with asked(tmp_path, broken_after=120) as gpus:
+        seen = [gpus.telemetry()[0] for _ in range(10)]
+
+        assert seen == sorted(seen, reverse=True)
+        assert set(seen) == {"ready", "failed"}
+        assert gpus.calls() == ["init", "shutdown"]
 
 
 @pytest.mark.parametrize("code", [1, 9, 15, 999])
@@ -152,6 +173,17 @@ def test_a_lost_gpu_among_healthy_ones_has_the_library_opened_again_ever_more_ra
 
     assert seen == {"ready"}
     assert 10 <= attempts <= 20
+
+
+def test_a_gpu_that_is_denied_is_listed_and_nothing_is_opened_again_for_it(tmp_path: Path) -> None:
+    with asked(tmp_path, 1, faults="*@0=4") as gpus:
+        runtime, (gpu,) = gpus.facts()
+        gpus.advance(600)
+        gpus.telemetry()
+
+        assert runtime.state == "ready"
+        assert (gpu.key, gpu.uuid) == ("index:0", Reading(reason="denied", code=4))
+        assert gpus.calls() == ["init"]
 
 
 def test_a_gpu_that_comes_back_is_whole_after_the_library_was_opened_again(tmp_path: Path) -> None:

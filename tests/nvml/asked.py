@@ -29,10 +29,12 @@ class Asked:
         self.took = 0.0
 
     def facts(self) -> Facts:
-        return msgspec.convert(self.say("facts"), Facts, strict=True)
+        told: Facts = msgspec.convert(self.say("facts"), Facts, strict=True)
+        return told
 
     def telemetry(self) -> Telemetry:
-        return msgspec.convert(self.say("telemetry"), Telemetry, strict=True)
+        told: Telemetry = msgspec.convert(self.say("telemetry"), Telemetry, strict=True)
+        return told
 
     def advance(self, seconds: float) -> None:
         self.say(f"advance {seconds}")
