@@ -118,6 +118,16 @@ def person(request: Request | HttpRequest) -> Caller:
     )
 
 
+def require_operator(by: Caller) -> None:
+    """Acts of operators ask here, whichever door the caller came through.
+
+    Raises:
+        Refused: ``forbidden`` for auditors and nodes.
+    """
+    if by.role not in {Role.OPERATOR, Role.SYSTEM}:
+        raise Refused(Code.FORBIDDEN, "Only an operator may do this.")
+
+
 def _role_of(request: Request) -> Role | None:
     if isinstance(request.auth, Caller):
         return request.auth.role

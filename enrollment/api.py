@@ -1,0 +1,215 @@
+"""The REST endpoints of trust: agents enroll and renew; operators invite, rotate and revoke."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
+from django_filters import rest_framework as filters
+from drf_spectacular.utils import extend_schema
+from rest_framework.generics import GenericAPIView
+from rest_framework.pagination import PageNumberPagination
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from agent.protocol import MAX_ENROLL_BYTES, SPOKEN, VERSION_HEADER, Code, parse_version
+from agent.wire import CredentialReply, Enroll, Enrolled
+from enrollment import admission, attempts, credentials, secrets
+from enrollment.auth import bearer
+from enrollment.invitations import TokenState, in_state
+from enrollment.models import EnrollmentToken
+from enrollment.serializers import (
+    InvitationRequest,
+    NewTokenAnswer,
+    Reason,
+    RevocationAnswer,
+    RotationAnswer,
+    RotationRequest,
+    TokenAnswer,
+)
+from nodes import idempotency, refusals
+from nodes.agent_view import AgentView
+from nodes.callers import IsOperator, IsReader, NodeCaller, Refused, address_of, caller_of
+from nodes.idempotency import Made
+from nodes.models import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Applicant:
+    """Who wants to enroll: nobody we know, with a token yet to be proven."""
+
+    token: str
+    address: str
+    request_id: str
+
+
+class EnrollView(AgentView):
+    """``POST agent/enroll``: the one-time token for a node-scoped credential."""
+
+    message = Enroll
+    limit = MAX_ENROLL_BYTES
+
+    def caller(self, request: HttpRequest, now: datetime) -> Applicant:
+        """The applicant, in the one protocol that we speak; nothing is consumed by asking who it is."""
+        header = request.headers.get(VERSION_HEADER)
+        if parse_version(header) not in SPOKEN:
+            raise refusals.protocol_unsupported(header)
+        return Applicant(bearer(request), address_of(request), getattr(request, "request_id", ""))
+
+    def receive(self, message: Enroll, *, by: Applicant, now: datetime) -> Enrolled:
+        """Admit it; an unknown token counts against its address."""
+        try:
+            return admission.admit(message, by.token, address=by.address, request_id=by.request_id, now=now)
+        except Refused as refused:
+            if refused.code is not Code.TOKEN_UNKNOWN:
+                raise
+            parsed = secrets.parse(by.token, secrets.Kind.ENROLLMENT)
+            handle = parsed.handle if parsed else "malformed"
+            raise attempts.failed("enroll", refused, address=by.address, handle=handle, now=now) from None
+
+
+class RenewView(AgentView):
+    """``POST agent/credential``: a node renews its own credential; the body is empty."""
+
+    def receive(self, message: None, *, by: NodeCaller, now: datetime) -> CredentialReply:
+        """Renew it; the new one is told once."""
+        credential, text = credentials.renew(by=by, now=now)
+        return CredentialReply(credential=text, old_dies_at=credential.node.rotation_ends_at or now)
+
+
+class Pages(PageNumberPagination):
+    """Fifty at a time."""
+
+    page_size = 50
+    page_size_query_param = "page_size"
+    max_page_size = 200
+
+
+class TokenFilter(filters.FilterSet):
+    """Which tokens to list."""
+
+    state = filters.ChoiceFilter(choices=[(state.value, state.value) for state in TokenState], method="standing")
+
+    def standing(self, tokens: QuerySet[EnrollmentToken], _name: str, state: str) -> QuerySet[EnrollmentToken]:
+        """Those in this state now."""
+        return tokens.filter(in_state(TokenState(state), datetime.now(UTC)))
+
+
+class EnrollmentList(GenericAPIView[EnrollmentToken]):
+    """Enrollment tokens: the list, and a new one."""
+
+    queryset = EnrollmentToken.objects.order_by("-created_at", "-id")
+    serializer_class = TokenAnswer
+    pagination_class = Pages
+    filterset_class = TokenFilter
+
+    def get_permissions(self) -> list[BasePermission]:
+        """Readers read, operators invite."""
+        return [IsReader() if self.request.method in {"GET", "HEAD", "OPTIONS"} else IsOperator()]
+
+    @extend_schema(operation_id="node_enrollments_list", responses=TokenAnswer(many=True))
+    def get(self, request: Request) -> Response:
+        """List enrollment tokens, newest first, without their secrets."""
+        page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
+        return self.get_paginated_response(self.get_serializer(page, many=True).data)
+
+    @extend_schema(
+        operation_id="node_enrollments_create",
+        request=InvitationRequest,
+        responses={201: NewTokenAnswer},
+        parameters=[idempotency.PARAMETER],
+    )
+    def post(self, request: Request) -> Response:
+        """Invite a node: a one-time enrollment token, told this once."""
+        by, now = caller_of(request), datetime.now(UTC)
+        body = InvitationRequest(data=request.data)
+
+        def make() -> Made:
+            body.is_valid(raise_exception=True)
+            token, secret = admission.invite(body.invitation(), by=by, now=now)
+            answer = TokenAnswer(token, context={"now": now}).data | {"token": secret}
+            return Made(answer, created=str(token.pk), secret=True)
+
+        return idempotency.once(request, make, by=by, now=now)
+
+
+class EnrollmentDetail(APIView):
+    """One enrollment token."""
+
+    permission_classes = (IsReader,)
+
+    @extend_schema(operation_id="node_enrollments_retrieve", responses=TokenAnswer)
+    def get(self, request: Request, id: UUID) -> Response:
+        """Where it stands; never its secret."""
+        return Response(TokenAnswer(get_object_or_404(EnrollmentToken, pk=id)).data)
+
+
+class EnrollmentRevoke(APIView):
+    """Taking an enrollment token back."""
+
+    permission_classes = (IsOperator,)
+
+    @extend_schema(operation_id="node_enrollments_revoke", request=Reason, responses=TokenAnswer)
+    def post(self, request: Request, id: UUID) -> Response:
+        """Take it back at once."""
+        token = get_object_or_404(EnrollmentToken, pk=id)
+        reason, now = _body(Reason, request)["reason"], datetime.now(UTC)
+        revoked = admission.revoke(token, reason=reason, by=caller_of(request), now=now)
+        return Response(TokenAnswer(revoked, context={"now": now}).data)
+
+
+class RotateView(APIView):
+    """Rotating a node's credential."""
+
+    permission_classes = (IsOperator,)
+
+    @extend_schema(
+        operation_id="node_credential_rotate",
+        request=RotationRequest,
+        responses=RotationAnswer,
+        parameters=[idempotency.PARAMETER],
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        """A new credential, told this once; the old one dies with its first use, or when the overlap is over."""
+        node, by, now = get_object_or_404(Node, pk=id), caller_of(request), datetime.now(UTC)
+
+        def make() -> Made:
+            body = _body(RotationRequest, request)
+            overlap = timedelta(seconds=body["overlap_seconds"])
+            credential, text = credentials.rotate(node, overlap=overlap, reason=body["reason"], by=by, now=now)
+            answer = {
+                "node_id": node.pk,
+                "credential": text,
+                "credential_id": credential.pk,
+                "last_four": credential.last_four,
+                "issued_at": now,
+                "old_dies_at": credential.node.rotation_ends_at,
+            }
+            return Made(RotationAnswer(answer).data, created=str(credential.pk), secret=True, status=200)
+
+        return idempotency.once(request, make, by=by, now=now)
+
+
+class RevokeView(APIView):
+    """Revoking a node's credentials."""
+
+    permission_classes = (IsOperator,)
+
+    @extend_schema(operation_id="node_credential_revoke", request=Reason, responses=RevocationAnswer)
+    def post(self, request: Request, id: UUID) -> Response:
+        """Revoke all of them at once, without a replacement."""
+        node = get_object_or_404(Node, pk=id)
+        reason, now = _body(Reason, request)["reason"], datetime.now(UTC)
+        revoked = credentials.revoke(node, reason=reason, by=caller_of(request), now=now)
+        return Response(RevocationAnswer({"node_id": node.pk, "revoked": revoked}).data)
+
+
+def _body(shape: type[Reason], request: Request) -> dict[str, Any]:
+    body = shape(data=request.data)
+    body.is_valid(raise_exception=True)
+    return dict(body.validated_data)

@@ -1,0 +1,133 @@
+"""The shapes of the enrollment endpoints: what may be asked, and what is told of tokens and credentials."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from enrollment import credentials
+from enrollment.invitations import (
+    DEFAULT_LIFETIME,
+    LONGEST_LIFETIME,
+    SHORTEST_LIFETIME,
+    Invitation,
+    TokenState,
+    state_of,
+)
+from enrollment.models import EnrollmentToken
+from nodes.control import MAX_REASON
+
+
+class Strict(serializers.Serializer[Any]):
+    """A body that holds the known fields and no other: a mistyped name is told, not passed over."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """The fields, or what is wrong with them."""
+        if isinstance(data, dict) and (unknown := [name for name in data if name not in self.fields]):
+            known = ", ".join(self.fields)
+            raise serializers.ValidationError(dict.fromkeys(unknown, f"No such field; the fields are {known}."))
+        return super().to_internal_value(data)
+
+
+class InvitationRequest(Strict):
+    """Who is invited, and for how long the token is good."""
+
+    expires_in_seconds = serializers.IntegerField(
+        default=int(DEFAULT_LIFETIME.total_seconds()),
+        min_value=int(SHORTEST_LIFETIME.total_seconds()),
+        max_value=int(LONGEST_LIFETIME.total_seconds()),
+    )
+    display_name = serializers.CharField(
+        default="", allow_blank=True, max_length=255, help_text="Empty: the agent's own, else its host name."
+    )
+    role = serializers.CharField(default="", allow_blank=True, max_length=64)
+    labels = serializers.DictField(child=serializers.CharField(allow_blank=True, max_length=255), default=dict)
+    production_eligible = serializers.BooleanField(default=False)
+    lab_eligible = serializers.BooleanField(default=False)
+    benchmark_eligible = serializers.BooleanField(default=False)
+
+    def invitation(self) -> Invitation:
+        """The valid body as a value; the act checks what no shape tells, such as the labels' keys."""
+        said = dict(self.validated_data)
+        return Invitation(lifetime=timedelta(seconds=said.pop("expires_in_seconds")), **said)
+
+
+class Reason(Strict):
+    """Why; told in the history."""
+
+    reason = serializers.CharField(default="", allow_blank=True, max_length=MAX_REASON)
+
+
+class RotationRequest(Reason):
+    """For how long the old credential still works; 0 means that it dies now."""
+
+    overlap_seconds = serializers.IntegerField(
+        default=int(credentials.DEFAULT_OVERLAP.total_seconds()),
+        min_value=0,
+        max_value=int(credentials.LONGEST_OVERLAP.total_seconds()),
+    )
+
+
+class TokenAnswer(serializers.ModelSerializer[EnrollmentToken]):
+    """An enrollment token as it stands, without its secret."""
+
+    state = serializers.SerializerMethodField()
+    node_id = serializers.UUIDField(read_only=True, allow_null=True, help_text="The node that used it.")
+
+    class Meta:
+        model = EnrollmentToken
+        fields = [
+            "id",
+            "state",
+            "last_four",
+            "display_name",
+            "role",
+            "labels",
+            "production_eligible",
+            "lab_eligible",
+            "benchmark_eligible",
+            "created_at",
+            "created_by",
+            "expires_at",
+            "used_at",
+            "revoked_at",
+            "node_id",
+        ]
+        read_only_fields = fields
+        extra_kwargs = {"labels": {"help_text": "Texts by name."}}
+
+    @extend_schema_field(serializers.ChoiceField(choices=[state.value for state in TokenState]))
+    def get_state(self, token: EnrollmentToken) -> str:
+        """Open, used, expired or revoked, at the instant of asking."""
+        return state_of(token, self.context.get("now") or datetime.now(UTC)).value
+
+
+class NewTokenAnswer(TokenAnswer):
+    """A new enrollment token with its secret, which is told this once."""
+
+    token = serializers.CharField(read_only=True, help_text="mfe_...; told this once.")
+
+    class Meta(TokenAnswer.Meta):
+        fields = [*TokenAnswer.Meta.fields, "token"]
+        read_only_fields = fields
+
+
+class RotationAnswer(serializers.Serializer[Any]):
+    """A new credential with its secret, which is told this once."""
+
+    node_id = serializers.UUIDField()
+    credential = serializers.CharField(help_text="mfn_...; told this once. Install it with `credential set`.")
+    credential_id = serializers.UUIDField()
+    last_four = serializers.CharField()
+    issued_at = serializers.DateTimeField()
+    old_dies_at = serializers.DateTimeField(
+        allow_null=True, help_text="When the old credential dies at the latest; null where none works any more."
+    )
+
+
+class RevocationAnswer(serializers.Serializer[Any]):
+    """What a revocation did."""
+
+    node_id = serializers.UUIDField()
+    revoked = serializers.IntegerField(help_text="How many credentials; 0 when none was left.")
