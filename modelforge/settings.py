@@ -66,16 +66,14 @@ TEMPLATES = [
 
 # Databases. The embedded SQLite file is the default; beats have a PostgreSQL connection of their own, whose commits
 # are not waited for: a beat may be lost with the database, an audit row never.
-DATABASES = {"default": env.database("MODELFORGE_DATABASE_URL", f"sqlite:///{BASE_DIR}/var/modelforge.sqlite3")}
+DATABASES = {"default": env.database("MODELFORGE_DATABASE_URL", f"sqlite:///{env.var}/modelforge.sqlite3")}
 BEATS_DATABASE = "default"
 if DATABASES["default"]["ENGINE"].endswith("postgresql"):
     BEATS_DATABASE = "beats"
     DATABASES["beats"] = DATABASES["default"] | {
-        "OPTIONS": {
-            "options": "-c synchronous_commit=off",
-            "server_side_binding": True,
-            "prepare_threshold": 1,
-        },
+        "OPTIONS": DATABASES["default"]["OPTIONS"]
+        | {"options": "-c synchronous_commit=off", "server_side_binding": True, "prepare_threshold": 1},
+        "CONN_HEALTH_CHECKS": False,  # a third statement a beat; the first one after a restart hears 503 and comes back
         "TEST": {"MIRROR": "default"},
     }
 DATABASE_ROUTERS: list[str] = []
@@ -111,7 +109,7 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
 STATIC_URL = "/static/"
-STATIC_ROOT = BASE_DIR / "var" / "static"
+STATIC_ROOT = env.var / "static"
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedStaticFilesStorage"},
@@ -136,6 +134,7 @@ REST_FRAMEWORK = {
         "stranger": env.text("MODELFORGE_STRANGER_RATE", "60/minute"),  # by address, refused credentials only
     },
     "EXCEPTION_HANDLER": "modelforge.errors.handle",
+    "URL_FORMAT_OVERRIDE": None,  # `?format=` belongs to the views that know it
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
 }
 NODE_AUTHENTICATION = "enrollment.auth.NodeAuthentication"
@@ -162,12 +161,10 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TIMEZONE = "UTC"
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 if CELERY_BROKER_URL == "filesystem://":
-    _QUEUE = env.path("MODELFORGE_QUEUE_DIR", BASE_DIR / "var" / "queue")
-    CELERY_BROKER_TRANSPORT_OPTIONS = {
-        "data_folder_in": str(_QUEUE / "messages"),
-        "data_folder_out": str(_QUEUE / "messages"),
-        "control_folder": str(_QUEUE / "control"),
-    }
+    _QUEUE = str(env.path("MODELFORGE_QUEUE_DIR", env.var / "queue"))
+    CELERY_BROKER_TRANSPORT_OPTIONS = {"data_folder_in": _QUEUE, "data_folder_out": _QUEUE, "control_folder": _QUEUE}
+else:
+    CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_timeout": 10, "socket_connect_timeout": 5, "socket_keepalive": True}
 
 # The fleet.
 OPERATOR_API_KEY = env.secret("MODELFORGE_OPERATOR_API_KEY", minimum=32, required=False)
@@ -179,5 +176,8 @@ SWEEP_INTERVAL = env.seconds("MODELFORGE_SWEEP_INTERVAL_SECONDS", 5, least=1, mo
 GAP_AFTER = env.seconds("MODELFORGE_GAP_SECONDS", 45, least=5, most=3600)
 CREDENTIAL_MAX_AGE = env.seconds("MODELFORGE_CREDENTIAL_MAX_AGE", 90 * 86400, least=60, most=10 * 365 * 86400)
 
+METRICS_PUBLIC = env.flag("MODELFORGE_METRICS_PUBLIC", False)  # /metrics without a credential
+
 LOGGING_CONFIG = "modelforge.logs.configure"
 LOGGING = {"level": env.text("MODELFORGE_LOG_LEVEL", "INFO"), "format": env.text("MODELFORGE_LOG_FORMAT", "auto")}
+UNKNOWN_VARIABLES = env.unknown()  # told once, by modelforge.apps

@@ -10,7 +10,7 @@ from agent.protocol import Code
 from agent.wire import FieldError
 from nodes import labels
 from nodes.audit import record
-from nodes.callers import Caller, Refused
+from nodes.callers import Caller, Refused, require_operator
 from nodes.event_types import EventType
 from nodes.liveness import Liveness
 from nodes.models import Heartbeat, Node
@@ -27,6 +27,7 @@ def disable(node: Node, *, reason: str, by: Caller, now: datetime) -> Node:
     Raises:
         Refused: ``state_conflict`` where it is disabled or retired already, ``invalid`` without a reason.
     """
+    require_operator(by)
     why = reason_of(reason)
     with transaction.atomic():
         found = _locked(node)
@@ -43,6 +44,7 @@ def enable(node: Node, *, reason: str = "", by: Caller, now: datetime) -> Node:
     Raises:
         Refused: ``state_conflict`` where it is enabled or retired.
     """
+    require_operator(by)
     why = reason_of(reason, required=False)
     with transaction.atomic():
         found = _locked(node)
@@ -59,6 +61,7 @@ def retire(node: Node, *, reason: str, by: Caller, now: datetime) -> Node:
     Raises:
         Refused: ``state_conflict`` where it is retired already, ``invalid`` without a reason.
     """
+    require_operator(by)
     why = reason_of(reason)
     with transaction.atomic():
         found = _locked(node)
@@ -74,6 +77,7 @@ def clear_conflict(node: Node, *, reason: str, by: Caller, now: datetime) -> Nod
     Raises:
         Refused: ``state_conflict`` where there is none, ``invalid`` without a reason.
     """
+    require_operator(by)
     why = reason_of(reason)
     with transaction.atomic():
         found = _locked(node)
@@ -97,6 +101,7 @@ def revise(node: Node, changes: dict[str, Any], *, version: int, by: Caller, now
         Refused: ``invalid`` naming each field at fault, ``precondition_failed`` where somebody was faster,
             ``state_conflict`` for a retired node.
     """
+    require_operator(by)
     wanted = checked(changes)
     with transaction.atomic():
         found = _locked(node)
@@ -159,15 +164,16 @@ _FAULTS: dict[str, Callable[[Any, str], list[FieldError]]] = {
 
 
 def reason_of(reason: Any, *, required: bool = True) -> str:
-    """The reason without surrounding blanks.
+    """The reason on one line.
 
     Raises:
         Refused: ``invalid``, where it is missing or longer than 255 characters.
     """
-    fault = labels.text_fault(reason, "reason", least=int(required), most=MAX_REASON)
+    why = " ".join(reason.split()) if isinstance(reason, str) else reason
+    fault = labels.text_fault(why, "reason", least=int(required), most=MAX_REASON)
     if fault:
         raise Refused(Code.INVALID, f"reason: {fault.detail} It is told in the history.", errors=[fault])
-    return str(reason).strip()
+    return str(why)
 
 
 def _locked(node: Node) -> Node:

@@ -65,20 +65,18 @@ def _refuse_superseded(node: Node, facts: Facts) -> None:
     if boot is not None and boot.superseded_at is not None:
         raise Refused(
             Code.IDENTITY_CONFLICT,
-            f"Another process speaks with this node's identity since {boot.superseded_at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
-            " UTC. If this server is a copy, stop its agent, empty the copy's state volume and enroll it as a node of "
-            "its own.",
+            "Another process speaks with this node's identity since "
+            f"{boot.superseded_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC. If this server is a copy, stop its agent, "
+            "empty the copy's state volume and enroll it as a node of its own.",
         )
 
 
 def _refuse_duplicates(facts: Facts) -> None:
     errors = [
-        FieldError(
-            field=f"accelerators[{place}].key", detail=f"{key!r} stands twice; each accelerator has its own key."
-        )
+        FieldError(field=f"accelerators[{place}].key", detail=f"{key!r} stands twice; each has its own.")
         for place, key in _repeated([device.key for device in facts.accelerators])
     ] + [
-        FieldError(field=f"volumes[{place}].name", detail=f"{name!r} stands twice; each volume has its own name.")
+        FieldError(field=f"volumes[{place}].name", detail=f"{name!r} stands twice; each has its own.")
         for place, name in _repeated([volume.name for volume in facts.volumes])
     ]
     if errors:
@@ -139,7 +137,7 @@ def _seen_again(node: Node, now: datetime) -> None:
 
 
 def _write_accelerators(node: Node, facts: Facts, now: datetime) -> list[News]:
-    """Write what a working runtime shows, and tell what came, went or came back; the first look is told as one event."""
+    """Write what a working runtime shows, and tell what came, went or came back; a first look is one event."""
     if facts.gpu_runtime.state != "ready":
         return []
     known = {device.key: device for device in Accelerator.objects.filter(node=node)}

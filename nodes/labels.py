@@ -6,11 +6,11 @@ from typing import Any
 
 from agent.wire import FieldError
 
-MAX_LABELS = 64
+MAX_LABELS = 32
 MAX_VALUE = 255
-KEY = re.compile(r"[A-Za-z][A-Za-z0-9._/-]{0,62}")
-UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-"""Characters that a database refuses: NUL, and halves of surrogate pairs."""
+KEY = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?")
+CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+"""Characters that no name needs; a database refuses some of them."""
 
 
 def faults(labels: Any, field: str = "labels") -> Iterator[FieldError]:
@@ -22,9 +22,9 @@ def faults(labels: Any, field: str = "labels") -> Iterator[FieldError]:
         yield FieldError(field=field, detail=f"A node carries at most {MAX_LABELS} labels; these are {len(labels)}.")
     for key, value in labels.items():
         if not isinstance(key, str) or not KEY.fullmatch(key):
-            detail = "A label's key begins with a letter and holds at most 63 of letters, digits, and . _ / -"
+            detail = "Name a label with at most 63 letters, digits and ._/- between the first and last."
             yield FieldError(field=f"{field}.{str(key)[:63]}", detail=detail)
-        elif not isinstance(value, str) or len(value) > MAX_VALUE or UNSTORABLE.search(value):
+        elif not isinstance(value, str) or len(value) > MAX_VALUE or CONTROL.search(value):
             yield FieldError(
                 field=f"{field}.{key}", detail=f"A label's value is a text of at most {MAX_VALUE} characters."
             )
@@ -32,7 +32,7 @@ def faults(labels: Any, field: str = "labels") -> Iterator[FieldError]:
 
 def text_fault(value: Any, field: str, *, most: int, least: int = 0) -> FieldError | None:
     """What is wrong with a text of ``least`` to ``most`` characters, or None."""
-    if isinstance(value, str) and least <= len(value.strip()) <= most and not UNSTORABLE.search(value):
+    if isinstance(value, str) and least <= len(value.strip()) <= most and not CONTROL.search(value):
         return None
     bounds = f"{least} to {most}" if least else f"at most {most}"
-    return FieldError(field=field, detail=f"Give a text of {bounds} characters.")
+    return FieldError(field=field, detail=f"Give a text of {bounds} characters, none a control character.")

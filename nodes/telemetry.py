@@ -1,4 +1,4 @@
-"""What nodes measure over time, kept bounded: raw for a day, one sample of each ten minutes for thirty days, then gone."""
+"""What nodes measure over time, kept bounded: raw for a day, one of each ten minutes for thirty days, then gone."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -72,7 +72,7 @@ def thin(*, now: datetime, batch: int = 1000, batches: int = 200) -> int:
 
 
 def _thin_batch(until: datetime, batch: int) -> tuple[int, int]:
-    """The oldest raw samples: the first of each node's slot stays for it, the others go; how many were seen, and went."""
+    """The oldest raw samples: the first of each node's slot stays, the others go; how many were seen, and went."""
     with transaction.atomic():
         raw = TelemetrySample.objects.filter(thinned=False, at__lt=until).order_by("at", "pk")
         seen = list(raw.select_for_update(skip_locked=True).values_list("pk", "node_id", "at")[:batch])
@@ -81,7 +81,8 @@ def _thin_batch(until: datetime, batch: int) -> tuple[int, int]:
         first, last = _slot(seen[0][2]), _slot(seen[-1][2]) + SLOT
         standing = TelemetrySample.objects.filter(thinned=True, at__gte=first, at__lt=last)
         taken = {(node, _slot(at)) for node, at in standing.values_list("node_id", "at")}
-        stay, go = [], []
+        stay: list[int] = []
+        go: list[int] = []
         for pk, node, at in seen:
             place = (node, _slot(at))
             (go if place in taken else stay).append(pk)
