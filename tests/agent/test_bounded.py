@@ -94,3 +94,16 @@ def test_the_wait_is_told_by_the_clock(gate: threading.Event) -> None:
 
     with pytest.raises(StuckError, match="no answer for 40 s"):
         bounded.call(gate.wait, SOON)
+
+
+def test_a_system_without_threads_to_give_is_told_and_the_next_call_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_more(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    bounded = Bounded("test")
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", no_more)
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            bounded.call(lambda: 42, LONG)
+
+    assert bounded.call(lambda: 42, LONG) == 42

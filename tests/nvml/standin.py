@@ -7,13 +7,13 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-_SOURCE = Path(__file__).with_name("nvml.c")
+_SOURCE, _HEADER = (Path(__file__).with_name(name) for name in ("nvml.c", "settings.h"))
 
 
 @functools.cache
 def library() -> Path:
     """The folder to put on LD_LIBRARY_PATH; compiled once for each state of the source, also by several at once."""
-    digest = hashlib.sha256(_SOURCE.read_bytes()).hexdigest()[:16]
+    digest = hashlib.sha256(_SOURCE.read_bytes() + _HEADER.read_bytes()).hexdigest()[:16]
     folder = Path(tempfile.gettempdir()) / f"modelforge-nvml-{os.getuid()}-{digest}"
     built = folder / "libnvidia-ml.so.1"
     if not built.exists():
