@@ -1,5 +1,6 @@
 """Child processes that end when their parent does, whatever ends it."""
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -12,7 +13,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
 def dies_with_parent(with_signal: int = signal.SIGTERM) -> Callable[[], None]:
-    """A ``preexec_fn``: where Linux, the kernel sends the child ``with_signal`` when the thread that started it ends."""
+    """A ``preexec_fn``: on Linux the kernel sends the child ``with_signal`` when the thread that started it ends."""
     parent = os.getpid()
 
     def prepare() -> None:
@@ -29,17 +30,13 @@ def end(process: subprocess.Popen[bytes], *, with_signal: int = signal.SIGTERM, 
     """Ask a child to end, insist after ``patience`` seconds; its exit code. The child leads its own process group."""
     if process.poll() is None:
         process.send_signal(with_signal)
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(patience)
-        except subprocess.TimeoutExpired:
-            pass
     _kill_group(process)
     return process.wait()
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
     """End what the child left behind."""
-    try:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass

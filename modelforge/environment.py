@@ -1,7 +1,10 @@
 """The control plane's environment: variables and their ``NAME_FILE`` twins, each fault told with its remedy."""
 
+import contextlib
+import difflib
 import os
 import secrets
+import tempfile
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -15,11 +18,13 @@ class Environment:
     """Typed reads of ``MODELFORGE_*``."""
 
     def __init__(self, var: Path) -> None:
-        self._env = environ.Env()
-        self._var = var
+        self.var = var
+        """The folder that holds what the control plane keeps."""
+        self._read: set[str] = set()
 
     def raw(self, name: str) -> str | None:
         """The variable, or the contents of the file that ``NAME_FILE`` names; None where neither is set."""
+        self._read.add(name)
         value, path = os.environ.get(name) or None, os.environ.get(f"{name}_FILE") or None
         if value and path:
             raise ImproperlyConfigured(f"{name} and {name}_FILE are both set; keep one of them.")
@@ -64,8 +69,7 @@ class Environment:
     def path(self, name: str, default: Path) -> Path:
         """A folder, made where it is missing."""
         path = Path(self.raw(name) or default)
-        for part in ("messages", "control"):
-            (path / part).mkdir(parents=True, exist_ok=True)
+        path.mkdir(parents=True, exist_ok=True)
         return path
 
     def secret(self, name: str, *, minimum: int = 32, required: bool = True) -> str:
@@ -78,19 +82,18 @@ class Environment:
         return value
 
     def _kept(self, name: str) -> str:
-        path = self._var / name.removeprefix("MODELFORGE_").lower().replace("_", "-")
+        path = self.var / name.removeprefix("MODELFORGE_").lower().replace("_", "-")
         try:
             return path.read_text(encoding="ascii").strip()
         except FileNotFoundError:
-            self._var.mkdir(parents=True, exist_ok=True)
-        made = secrets.token_urlsafe(48)
-        try:
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            return path.read_text(encoding="ascii").strip()
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            file.write(made + "\n")
-        return made
+            self.var.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=self.var, encoding="ascii", prefix=".new-") as file:  # 0600
+            file.write(secrets.token_urlsafe(48) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+            with contextlib.suppress(FileExistsError):  # another process was first
+                os.link(file.name, path)
+        return path.read_text(encoding="ascii").strip()
 
     def database(self, name: str, default: str) -> dict[str, Any]:
         """A database by its URL: SQLite in WAL with immediate transactions, PostgreSQL with lasting connections."""
@@ -105,6 +108,8 @@ class Environment:
                 "timeout": 20,
                 "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
             }
+        else:
+            config["OPTIONS"] = {"connect_timeout": 5} | config.get("OPTIONS", {})
         return config
 
     def cache(self, name: str) -> dict[str, Any]:
@@ -113,6 +118,22 @@ class Environment:
         if url is None:
             return {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
         return {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": url}
+
+    def unknown(self) -> list[str]:
+        """Names that start with MODELFORGE_ and mean nothing here, each with the nearest that does."""
+        known = self._read | {f"{name}_FILE" for name in self._read} | ELSEWHERE
+        found = []
+        for name in sorted(os.environ):
+            if name.startswith(PREFIX) and name not in known and not name.startswith(OF_OTHERS):
+                near = difflib.get_close_matches(name, self._read, n=1, cutoff=0.7)
+                found.append(f"{name} (did you mean {near[0]}?)" if near else name)
+        return found
+
+
+PREFIX = "MODELFORGE_"
+OF_OTHERS = ("MODELFORGE_AGENT_", "MODELFORGE_TEST_")
+"""The agent's names, which may stand in the same .env, and the test suite's."""
+ELSEWHERE = {"MODELFORGE_VAR_DIR", "MODELFORGE_HF_TOKEN", "MODELFORGE_HF_TOKEN_FILE"}
 
 
 def read(base: Path) -> Environment:

@@ -1,35 +1,82 @@
-"""Gives every request an id, and turns a database that does not answer into 503."""
+"""The outermost layer of a request: its id, its bounds, its one line in the log, and 503 where the database is away."""
 
 import re
+import time
 import uuid
 from collections.abc import Callable
 
+import structlog
+from django.conf import settings
+from django.core.exceptions import DisallowedHost
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 
-from agent.protocol import REQUEST_ID_HEADER
+from agent.protocol import HEARTBEAT, REQUEST_ID_HEADER, Code
 from modelforge import errors
+
+log = structlog.get_logger("modelforge.request")
+
+PROBES = frozenset({"/healthz", "/readyz"})
+"""Asked by what watches the container, under any host name."""
 
 _META = "HTTP_" + REQUEST_ID_HEADER.upper().replace("-", "_")
 _PLAIN = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_QUIET = PROBES | {HEARTBEAT, "/metrics"}
 
 
 class RequestMiddleware:
-    """The outermost middleware: ``request.request_id``, told back in ``X-Request-ID``."""
+    """Gives the request ``request.request_id``, told back in ``X-Request-ID``, and tells it in the log."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
+        started = time.perf_counter()
         given = request.META.get(_META)
         request_id = given if given and _PLAIN.fullmatch(given) else uuid.uuid4().hex
         request.request_id = request_id  # type: ignore[attr-defined]
-        response = self.get_response(request)
-        response[REQUEST_ID_HEADER] = request_id
+        structlog.contextvars.bind_contextvars(request_id=request_id)
+        try:
+            response = self._out_of_bounds(request) or self.get_response(request)
+            response[REQUEST_ID_HEADER] = request_id
+            self._tell(request, response, started)
+        finally:
+            structlog.contextvars.clear_contextvars()
         return response
 
     def process_exception(self, request: HttpRequest, fault: Exception) -> HttpResponse | None:
         """503 for a database that does not answer; anything else goes on to handler500."""
         if isinstance(fault, OperationalError | InterfaceError) and errors.is_api(request):
+            log.warning("the database does not answer", fault=str(fault))
             return errors.unavailable(request)
         return None
+
+    def _out_of_bounds(self, request: HttpRequest) -> HttpResponse | None:
+        """A host name that is not ours, or a body longer than any endpoint takes, goes no further."""
+        length = request.META.get("CONTENT_LENGTH") or "0"
+        most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        if errors.is_api(request) and (not length.isdigit() or int(length) > most):
+            detail = f"The body may hold {most} bytes; this one says it has {length[:20]}."
+            return errors.answer(Code.BODY_TOO_LARGE, detail, request=request)
+        if request.path not in PROBES:
+            try:
+                request.get_host()
+            except DisallowedHost:
+                detail = "This host name is not served here; an administrator adds it to MODELFORGE_ALLOWED_HOSTS."
+                return errors.answer(Code.MALFORMED, detail, request=request)
+        return None
+
+    def _tell(self, request: HttpRequest, response: HttpResponse, started: float) -> None:
+        """One line a request; probes and beats that go well are not news."""
+        quiet = response.status_code < 400 and (request.path in _QUIET or request.path.startswith(settings.STATIC_URL))
+        if quiet:
+            return
+        told = log.warning if response.status_code >= 500 else log.info
+        told(
+            "request",
+            method=request.method,
+            path=request.path,
+            status=response.status_code,
+            milliseconds=round((time.perf_counter() - started) * 1000, 1),
+            address=request.META.get("REMOTE_ADDR", ""),
+        )

@@ -9,7 +9,7 @@ TABLE = "nodes_auditevent"
 
 
 def let_tests_flush_it() -> None:
-    """Django's flush, which runs after each test with real transactions, lifts the triggers while it empties the table."""
+    """Django's flush, run after each test with real transactions, lifts the triggers while it empties the table."""
     postgres, sqlite = PostgresOperations.sql_flush, SqliteOperations.sql_flush
 
     def flush_postgres(self: PostgresOperations, style: Any, tables: Any, **options: Any) -> list[str]:

@@ -26,6 +26,8 @@ _SETTINGS = {
     "unix_socket_directories": "",
 }
 
+_INIT = "-U postgres --auth=trust --encoding=utf8 --locale=C.UTF-8 --no-sync --no-instructions".split()
+
 
 class Postgres:
     """The server: ``start``, ``stop`` and ``start`` again keep its data and its port."""
@@ -68,7 +70,7 @@ class Postgres:
                 stderr=log,
                 cwd=self.folder,
                 process_group=0,
-                preexec_fn=dies_with_parent(signal.SIGQUIT),  # noqa: PLW1509
+                preexec_fn=dies_with_parent(signal.SIGQUIT),
                 **self._user,
             )
         until(self._ready, "PostgreSQL answers", every=0.02)
@@ -97,8 +99,7 @@ class Postgres:
 
     def _init(self) -> None:
         subprocess.run(
-            [str(self._bin / "initdb"), "-D", str(self._data), "-U", "postgres", "--auth=trust"]
-            + ["--encoding=utf8", "--locale=C.UTF-8", "--no-sync", "--no-instructions"],
+            [str(self._bin / "initdb"), "-D", str(self._data), *_INIT],
             check=True,
             capture_output=True,
             cwd=self.folder,

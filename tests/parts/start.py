@@ -4,6 +4,7 @@
 ``make up`` runs). Under pytest-xdist the controller starts them once and its workers inherit their addresses.
 """
 
+import atexit
 import os
 import shutil
 import tempfile
@@ -37,6 +38,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     backend = os.environ.get(BACKEND, "postgresql")
     if backend not in {"postgresql", "sqlite"}:
         raise pytest.UsageError(f"{BACKEND} is {backend!r}; say postgresql or sqlite.")
+    atexit.register(_end)  # pytest_unconfigure is not called where a conftest cannot be read
     if WORKER not in os.environ:
         _forget_the_developers_settings()
         if backend == "postgresql":
@@ -68,6 +70,10 @@ def _forget_the_developers_settings() -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure(config: pytest.Config) -> None:
     """End what was started."""
+    _end()
+
+
+def _end() -> None:
     for server in (Started.postgres, Started.valkey):
         if server is not None:
             server.remove()

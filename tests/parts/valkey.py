@@ -33,7 +33,7 @@ class Valkey:
                 stdout=log,
                 stderr=log,
                 process_group=0,
-                preexec_fn=dies_with_parent(),  # noqa: PLW1509
+                preexec_fn=dies_with_parent(),
             )
         until(self._ready, "Valkey answers", every=0.02)
         return self
