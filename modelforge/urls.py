@@ -8,18 +8,34 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 from enrollment import api as enrollment
 from modelforge import health
 from modelforge.metrics import Metrics
+from nodes import api as registry
+from nodes import api_agent, api_audit, api_control
 
 agent = [
     path("enroll", enrollment.EnrollView.as_view()),
     path("credential", enrollment.RenewView.as_view()),
+    path("heartbeat", api_agent.HeartbeatView.as_view()),
+    path("facts", api_agent.FactsView.as_view()),
+    path("goodbye", api_agent.GoodbyeView.as_view()),
 ]
 
 admins = [
     path("node-enrollments", enrollment.EnrollmentList.as_view()),
     path("node-enrollments/<uuid:id>", enrollment.EnrollmentDetail.as_view()),
     path("node-enrollments/<uuid:id>/revoke", enrollment.EnrollmentRevoke.as_view()),
+    path("nodes/<uuid:id>", api_control.NodeRevise.as_view()),
+    path("nodes/<uuid:id>/disable", api_control.DisableView.as_view()),
+    path("nodes/<uuid:id>/enable", api_control.EnableView.as_view()),
+    path("nodes/<uuid:id>/retire", api_control.RetireView.as_view()),
     path("nodes/<uuid:id>/credential/rotate", enrollment.RotateView.as_view()),
     path("nodes/<uuid:id>/credential/revoke", enrollment.RevokeView.as_view()),
+]
+
+readers = [
+    path("hardware/nodes", registry.NodeList.as_view()),
+    path("hardware/nodes/<uuid:id>", registry.NodeDetail.as_view()),
+    path("hardware/nodes/<uuid:id>/telemetry", registry.NodeTelemetry.as_view()),
+    path("audit-events", api_audit.AuditEventList.as_view()),
 ]
 
 urlpatterns = [
@@ -32,6 +48,7 @@ urlpatterns = [
     path("api/docs", SpectacularSwaggerView.as_view(url_name="schema")),
     path("api/v1/agent/", include(agent)),
     path("api/v1/admin/", include(admins)),
+    path("api/v1/", include(readers)),
 ]
 
 handler400 = "modelforge.handlers.bad_request"

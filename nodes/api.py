@@ -35,7 +35,7 @@ class NodeQuery(Paged):
     enabled = Flag(required=False)
     retired = Flag(required=False, help_text="Retired nodes are left out unless asked for.")
     role = serializers.CharField(max_length=64, required=False)
-    label = serializers.ListField(
+    label = serializers.ListField(  # type: ignore[assignment]
         child=Label(max_length=320), required=False, max_length=8, help_text="key:value; may be given several times."
     )
     eligibility = serializers.ChoiceField(
@@ -74,7 +74,7 @@ class NodeList(generics.ListAPIView[Node]):
 
     def get_serializer_context(self) -> dict[str, Any]:
         """Ages count from the instant of the question."""
-        return super().get_serializer_context() | {"now": getattr(self, "now", None)}
+        return {**super().get_serializer_context(), "now": getattr(self, "now", None)}
 
 
 def narrowed(nodes: QuerySet[Node], wanted: dict[str, Any]) -> QuerySet[Node]:
@@ -98,8 +98,8 @@ def narrowed(nodes: QuerySet[Node], wanted: dict[str, Any]) -> QuerySet[Node]:
 class OneNode(generics.GenericAPIView[Node]):
     """What all views of one node share: how it is found and how it is shown."""
 
-    lookup_url_kwarg = "node_id"
-    serializer_class = NodeWhole
+    lookup_url_kwarg = "id"
+    serializer_class: type[serializers.BaseSerializer[Any]] = NodeWhole
     filter_backends = ()
     queryset = Node.objects.all()
 

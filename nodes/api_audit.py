@@ -81,7 +81,7 @@ class EventQuery(Strict):
 class EventPages(BasePagination):
     """Pages by position, newest first: what is recorded meanwhile moves no page."""
 
-    def paginate_queryset(self, queryset: QuerySet[Any], request: Request, view: Any = None) -> list[Any]:
+    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
         """The events before the cursor, and whether there are more."""
         size = view.wanted["page_size"]
         if "cursor" in view.wanted:

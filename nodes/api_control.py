@@ -22,13 +22,13 @@ from nodes.serializers import NodeWhole
 from nodes.serializers_parts import LabelsField
 
 
-class Reason(Strict):
+class NodeAct(Strict):
     """Why; told in the history."""
 
     reason = serializers.CharField(max_length=control.MAX_REASON)
 
 
-class OptionalReason(Strict):
+class NodeEnabling(Strict):
     """Why, where there is something to say; told in the history."""
 
     reason = serializers.CharField(max_length=control.MAX_REASON, required=False, allow_blank=True, default="")
@@ -39,7 +39,7 @@ class NodeVerb(OneNode):
 
     permission_classes = [IsOperator]
 
-    def do(self, request: Request, act: Callable[..., Node], kind: type[Strict] = Reason) -> Response:
+    def do(self, request: Request, act: Callable[..., Node], kind: type[Strict] = NodeAct) -> Response:
         """Read, act, answer."""
         by, now = caller_of(request), datetime.now(UTC)
         node = act(self.get_object(), **read_body(request, kind), by=by, now=now)
@@ -49,7 +49,7 @@ class NodeVerb(OneNode):
 class DisableView(NodeVerb):
     """Disable a node: every further publication is refused with 403 ``node_disabled``."""
 
-    @extend_schema(tags=["admin"], summary="Disable a node", request=Reason, responses=NodeWhole)
+    @extend_schema(tags=["admin"], summary="Disable a node", request=NodeAct, responses=NodeWhole)
     def post(self, request: Request, **kwargs: Any) -> Response:
         """Disable it."""
         return self.do(request, control.disable)
@@ -58,22 +58,22 @@ class DisableView(NodeVerb):
 class EnableView(NodeVerb):
     """Enable a disabled node; its agent goes on by itself."""
 
-    @extend_schema(tags=["admin"], summary="Enable a node", request=OptionalReason, responses=NodeWhole)
+    @extend_schema(tags=["admin"], summary="Enable a node", request=NodeEnabling, responses=NodeWhole)
     def post(self, request: Request, **kwargs: Any) -> Response:
         """Enable it."""
-        return self.do(request, control.enable, OptionalReason)
+        return self.do(request, control.enable, NodeEnabling)
 
 
 class RetireView(NodeVerb):
     """Retire a node for good: its history stays, its agent hears 410 ``node_retired``."""
 
-    @extend_schema(tags=["admin"], summary="Retire a node", request=Reason, responses=NodeWhole)
+    @extend_schema(tags=["admin"], summary="Retire a node", request=NodeAct, responses=NodeWhole)
     def post(self, request: Request, **kwargs: Any) -> Response:
         """Retire it."""
         return self.do(request, control.retire)
 
 
-class Revision(serializers.Serializer[Any]):
+class NodeRevision(serializers.Serializer[Any]):
     """What an operator may change; what is left out stays."""
 
     display_name = serializers.CharField(max_length=255, required=False)
@@ -103,7 +103,7 @@ class NodeRevise(OneNode):
     permission_classes = [IsOperator]
 
     @extend_schema(
-        tags=["admin"], summary="Revise a node", parameters=[IF_MATCH], request=Revision, responses=NodeWhole
+        tags=["admin"], summary="Revise a node", parameters=[IF_MATCH], request=NodeRevision, responses=NodeWhole
     )
     def patch(self, request: Request, **kwargs: Any) -> Response:
         """Revise it."""

@@ -32,7 +32,7 @@ def ndjson(rows: Iterator[dict[str, Any]]) -> Iterator[bytes]:
 
 def table(rows: Iterator[dict[str, Any]], columns: list[str]) -> Iterator[bytes]:
     """CSV (RFC 4180) with a heading line; what is an object within a row is JSON in its cell."""
-    write: Callable[[list[Any]], str] = csv.writer(_Echo()).writerow  # type: ignore[assignment]
+    write: Callable[[list[Any]], str] = csv.writer(_Echo()).writerow
     yield write(columns).encode()
     for row in rows:
         yield write([cell(row[name]) for name in columns]).encode()

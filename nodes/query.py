@@ -1,5 +1,6 @@
 """Reading what a request says: query strings and bodies checked field by field, and pages with bounds."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import QuerySet
@@ -32,7 +33,7 @@ class Flag(serializers.ChoiceField):
     def __init__(self, **options: Any) -> None:
         super().__init__(choices=["true", "false"], **options)
 
-    def to_internal_value(self, data: Any) -> bool:
+    def to_internal_value(self, data: Any) -> bool:  # type: ignore[override]
         """The truth."""
         return bool(super().to_internal_value(data) == "true")
 
@@ -88,7 +89,9 @@ class Pages(PageNumberPagination):
     page_query_description = "The page, from 1."
     page_size_query_description = f"How many a page holds: 1 to {MAX_PAGE_SIZE}, {DEFAULT_PAGE_SIZE} unless told."
 
-    def paginate_queryset(self, queryset: QuerySet[Any], request: Request, view: Any = None) -> list[Any] | None:
+    def paginate_queryset(
+        self, queryset: QuerySet[Any] | Sequence[Any], request: Request, view: Any = None
+    ) -> list[Any] | None:
         """One page.
 
         Raises:

@@ -121,7 +121,7 @@ class SampleShown(serializers.Serializer[Any]):
     """The newest telemetry; null where there is none."""
 
     at = serializers.DateTimeField(help_text="By the control plane's clock.")
-    data = TelemetryField()
+    data = TelemetryField()  # type: ignore[assignment]
 
 
 class WarningShown(serializers.Serializer[Any]):
