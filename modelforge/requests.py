@@ -39,6 +39,8 @@ class RequestMiddleware:
         try:
             response = self._out_of_bounds(request) or self.get_response(request)
             response[REQUEST_ID_HEADER] = request_id
+            if not response.streaming and "Content-Length" not in response:  # else each small answer goes out chunked
+                response["Content-Length"] = str(len(response.content))
             self._tell(request, response, started)
         finally:
             structlog.contextvars.clear_contextvars()

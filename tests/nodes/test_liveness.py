@@ -74,4 +74,4 @@ def test_the_fleet_never_beats_more_often_than_the_control_plane_bears(fleet: in
 
 
 def test_deadlines_are_values() -> None:
-    assert LIMITS == Deadlines(HEARD + timedelta(seconds=30), HEARD + timedelta(seconds=60))
+    assert Deadlines(HEARD + timedelta(seconds=30), HEARD + timedelta(seconds=60)) == LIMITS

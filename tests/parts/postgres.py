@@ -26,7 +26,7 @@ _SETTINGS = {
     "unix_socket_directories": "",
 }
 
-_INIT = "-U postgres --auth=trust --encoding=utf8 --locale=C.UTF-8 --no-sync --no-instructions".split()
+_INIT = ["-U", "postgres", "--auth=trust", "--encoding=utf8", "--locale=C.UTF-8", "--no-sync", "--no-instructions"]
 
 
 class Postgres:

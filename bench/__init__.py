@@ -1,0 +1,1 @@
+"""What things cost: ratios within one run, printed by ``make bench``; a bound that is missed fails it."""
