@@ -60,10 +60,9 @@ class Client:
     def __init__(self, link: Link) -> None:
         self._link = link
         self.skew: timedelta | None = None  # this machine's clock minus the control plane's, as of the last answer
-        session = requests.Session()
+        session = _Session()
         # Never ~/.netrc (it would replace the credential) nor REQUESTS_CA_BUNDLE; proxies are the configuration's.
         session.trust_env = False
-        session.max_redirects = 0
         session.headers.clear()
         session.headers.update(
             {
@@ -148,7 +147,7 @@ class Client:
         reply = Reply(response.status_code, response.headers, body)
         if reply.date is not None:
             self.skew = datetime.now(UTC) - reply.date
-        if response.is_redirect or response.is_permanent_redirect or 300 <= reply.status < 400:
+        if 300 <= reply.status < 400:
             raise Redirected(self._link.url, path, reply.headers.get("Location", ""), reply.status)
         return reply
 
@@ -197,6 +196,13 @@ def trust(link: Link) -> ssl.SSLContext:
         context.verify_mode = ssl.CERT_NONE
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context
+
+
+class _Session(requests.Session):
+    """requests without redirects: it would otherwise read the whole body of one, however long, to prepare the next."""
+
+    def get_redirect_target(self, resp: requests.Response) -> None:
+        """Nowhere."""
 
 
 class _Adapter(HTTPAdapter):

@@ -38,6 +38,7 @@ class Identity:
         self._token_spent = False
         self._lock = Lock()
         self._complained = False
+        self._confirmed: str | None = None  # what the previous copy holds, as far as this process knows
         stored = state.node_id()
         self._credential = state.credential.recover()
         self._stamp = state.credential.stamp()
@@ -105,8 +106,9 @@ class Identity:
     def accepted(self, credential: str) -> None:
         """A beat with this credential was answered: from now on it is the copy to fall back to."""
         with self._lock:
-            if credential != self._credential:
+            if credential == self._confirmed or credential != self._credential:
                 return
+            self._confirmed = credential
             try:
                 self._state.credential.confirm()
             except (OSError, StateError) as error:

@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 SAMPLE_LEAD = timedelta(seconds=3)
 """A sample is taken so long before the beat that carries it."""
 LONGEST_LOOK = timedelta(minutes=2)
+_REST = timedelta(seconds=5)
 _FLOOR, _CAP = timedelta(seconds=2), timedelta(minutes=5)
 
 
@@ -75,7 +76,7 @@ class Observer:
     def want_facts(self, asked_at: float) -> None:
         """The control plane asks for the facts; ``asked_at`` is when the beat it answered left (monotonic)."""
         with self._lock:
-            if self._told_at is not None and self._told_at >= asked_at:
+            if self._told_at is not None and self._told_at > asked_at:
                 return  # they arrived while that beat was on its way
             self._wanted = True
         self._wake.set()
@@ -138,7 +139,9 @@ class Observer:
         now = self._clock.monotonic()
         with self._lock:
             due = self._online and self._has_news() and now >= self._try_at
-        credential = self._identity.credential() if due else None
+        if not due:
+            return
+        credential = self._identity.credential()
         if credential is None or self._facts is None:  # not joined: the beat loop says when that changes
             self._try_at = now + self._interval
             return
@@ -160,6 +163,8 @@ class Observer:
             self._told_digest = digest
             self._told_at = self._clock.monotonic()
             self._wanted = False
+        # Should both ends never agree about the digest, this is asked for with every beat; a look is not free.
+        self._try_at = self._clock.monotonic() + _REST.total_seconds()
         log.info("facts told", extra={"facts_digest": digest[:12], "accelerators": len(self._facts.accelerators)})
 
     def _has_news(self) -> bool:

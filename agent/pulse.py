@@ -27,7 +27,7 @@ SHORTEST_INTERVAL, LONGEST_INTERVAL = timedelta(seconds=1), timedelta(hours=1)
 TELL_AGAIN_AFTER = timedelta(hours=1)
 SKEW_WORTH_A_WARNING = timedelta(seconds=60)
 LONGEST_TURN = timedelta(minutes=2)
-_LOOK_WHILE_PARKED = timedelta(seconds=5)
+_LOOK_WHILE_PARKED = timedelta(seconds=2)
 
 
 class Pulse:

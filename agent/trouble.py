@@ -130,17 +130,16 @@ def of_connection(error: BaseException, link: Link) -> Trouble:
     for cause in chain:
         if isinstance(cause, (ssl.SSLError, urllib3.exceptions.SSLError)):
             return TlsProblem(link.url, "tls", f"TLS failed ({_said(cause)}). Is it an https:// port?")
-    if any(isinstance(cause, (requests.exceptions.ProxyError, urllib3.exceptions.ProxyError)) for cause in chain):
+    if _any(chain, requests.exceptions.ProxyError, urllib3.exceptions.ProxyError):
         said = _said(chain[-1])
         return Unreachable(link.url, "proxy", f"its proxy failed ({said}). Check {PROXY} (or HTTPS_PROXY and NO_PROXY)")
     host = link.parts.hostname or ""
-    for cause in chain:
-        if isinstance(cause, (socket.gaierror, urllib3.exceptions.NameResolutionError)):
-            return Unreachable(link.url, "dns", f"the name {host} is not known here. Check it, or this machine's DNS")
-        if isinstance(cause, ConnectionRefusedError):
-            return Unreachable(link.url, "refused", "nothing listens there. Is it up, is the port right?")
-        if isinstance(cause, (requests.Timeout, urllib3.exceptions.TimeoutError, TimeoutError)):
-            return Unreachable(link.url, "timeout", "no answer in time. A firewall may drop the packets")
+    if _any(chain, socket.gaierror, urllib3.exceptions.NameResolutionError):
+        return Unreachable(link.url, "dns", f"the name {host} is not known here. Check it, or this machine's DNS")
+    if _any(chain, ConnectionRefusedError):
+        return Unreachable(link.url, "refused", "nothing listens there. Is it up, is the port right?")
+    if _any(chain, requests.Timeout, urllib3.exceptions.TimeoutError, TimeoutError):
+        return Unreachable(link.url, "timeout", "no answer in time. A firewall may drop the packets")
     return Unreachable(link.url, "broken", f"the connection broke ({_said(chain[-1])})")
 
 
@@ -160,6 +159,10 @@ def _certificate(error: ssl.SSLCertVerificationError, link: Link) -> TlsProblem:
         what = f"its certificate is issued by {by}, and {whom}. Set {CA} to that CA's public certificate"
         return TlsProblem(link.url, "unknown_ca", what)
     return TlsProblem(link.url, "tls", f"its certificate is refused ({error.verify_message})")
+
+
+def _any(chain: list[BaseException], *kinds: type[BaseException]) -> bool:
+    return any(isinstance(cause, kinds) for cause in chain)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -1,0 +1,320 @@
+"""The real agent process: ``python -m agent`` against a scripted control plane, over real sockets."""
+
+import json
+import signal
+import ssl
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+import trustme
+
+from agent import protocol, wire
+from agent.__main__ import main
+from tests.agent.processes import ROOT, Agent, command, environment
+from tests.agent.scripted import CREDENTIAL, DROP, RENEWED, TOKEN, ControlPlane, page, problem
+
+Start = Callable[[dict[str, str]], Agent]
+JOINING = {"MODELFORGE_AGENT_ENROLLMENT_TOKEN": TOKEN}
+
+
+def joined(folder: Path) -> None:
+    """A state folder as an agent left it."""
+    state = folder / "state"
+    state.mkdir()
+    for name in ("node-id", "node-id.previous"):
+        (state / name).write_text("6f1c1a53-9d0f-4a0e-8f0e-3f8f6f1f2a11\n")
+    for name in ("node-credential", "node-credential.previous"):
+        (state / name).write_text(f"{CREDENTIAL}\n")
+
+
+def test_it_joins_beats_tells_facts_and_says_goodbye(plane: ControlPlane, start: Start, tmp_path: Path) -> None:
+    """Field cases 9 and 38."""
+    env = environment(tmp_path, plane.url, **JOINING, MODELFORGE_AGENT_HOSTNAME="server_01")
+    agent = start(env)
+    plane.wait_for(protocol.FACTS)
+    plane.wait(lambda: any("telemetry" in r.json for r in plane.asked(protocol.HEARTBEAT)), "telemetry on a beat")
+    cmdline = Path(f"/proc/{agent.process.pid}/cmdline").read_text()
+    assert command(env, "health").returncode == 0
+    assert agent.stop(signal.SIGTERM) == 0
+
+    enroll, facts, goodbye = (plane.asked(path)[0] for path in (protocol.ENROLL, protocol.FACTS, protocol.GOODBYE))
+    assert enroll.bearer == TOKEN
+    assert (tmp_path / "state/node-id").read_text().strip() == enroll.json["node_id"]
+    assert (tmp_path / "state/node-credential").read_text().strip() == CREDENTIAL
+    told = msgspec.json.decode(facts.body, type=wire.Facts)
+    assert told.host.hostname == "server_01"
+    assert [volume.name for volume in told.volumes] == ["state", "hf-cache", "artifacts", "quarantine"]
+    assert goodbye.json == {"boot_id": enroll.json["boot_id"], "reason": "stopped by SIGTERM"}
+    assert plane.requests[-1].path == protocol.GOODBYE  # no beat after it
+    assert len(plane.asked(protocol.FACTS)) == 1
+    assert command(env, "health").returncode == 1
+    for secret in (TOKEN, CREDENTIAL):
+        assert secret[10:] not in agent.output + cmdline
+
+
+def test_after_a_restart_it_is_the_same_node_and_a_leftover_token_is_not_used(
+    plane: ControlPlane, start: Start, tmp_path: Path
+) -> None:
+    """Field case 8."""
+    env = environment(tmp_path, plane.url, **JOINING)
+    first = start(env)
+    plane.wait_for(protocol.HEARTBEAT)
+    first.stop()
+    before = len(plane.asked(protocol.HEARTBEAT))
+    second = start(env)
+    beat = plane.wait_for(protocol.HEARTBEAT, before + 1)
+    second.stop()
+    assert len(plane.asked(protocol.ENROLL)) == 1
+    assert beat.bearer == CREDENTIAL
+    assert beat.json["boot_id"] != plane.asked(protocol.HEARTBEAT)[0].json["boot_id"]
+    assert beat.json["sequence"] == 1
+    warnings = [line["message"] for line in second.messages if line["level"] == "warning"]
+    assert len(warnings) == 1
+    assert warnings[0].startswith("MODELFORGE_AGENT_ENROLLMENT_TOKEN is set, and this node has a credential")
+
+
+def test_killed_and_started_at_once_it_goes_on_with_a_new_boot(
+    plane: ControlPlane, start: Start, tmp_path: Path
+) -> None:
+    """Field case 86."""
+    joined(tmp_path)
+    env = environment(tmp_path, plane.url)
+    first = start(env)
+    plane.wait_for(protocol.HEARTBEAT)
+    assert first.stop(signal.SIGKILL) == -signal.SIGKILL
+    assert command(env, "health").stdout.startswith("not running")
+    heard = len(plane.asked(protocol.HEARTBEAT))
+    start(env)
+    beat = plane.wait_for(protocol.HEARTBEAT, heard + 1)
+    assert beat.json["boot_id"] != plane.asked(protocol.HEARTBEAT)[0].json["boot_id"]
+    assert plane.asked(protocol.GOODBYE) == []
+
+
+def test_a_second_agent_on_the_same_state_ends_with_75(plane: ControlPlane, start: Start, tmp_path: Path) -> None:
+    """Field case 1, on one machine."""
+    joined(tmp_path)
+    env = environment(tmp_path, plane.url)
+    start(env)
+    plane.wait_for(protocol.HEARTBEAT)
+    second = command(env, "run")
+    assert second.returncode == 75
+    assert "Another agent" in second.stdout
+
+
+def test_a_lost_answer_to_the_enrollment_is_asked_for_again(plane: ControlPlane, start: Start, tmp_path: Path) -> None:
+    """Field case 3."""
+    plane.answer(protocol.ENROLL, DROP, page(503))
+    start(environment(tmp_path, plane.url, **JOINING))
+    plane.wait_for(protocol.HEARTBEAT)
+    asked = plane.asked(protocol.ENROLL)
+    assert len(asked) == 3
+    assert len({(request.json["node_id"], request.bearer) for request in asked}) == 1
+
+
+def test_it_parks_on_a_refusal_and_takes_a_new_credential_without_a_restart(
+    plane: ControlPlane, start: Start, tmp_path: Path
+) -> None:
+    """Field cases 14, 19 and 85."""
+    joined(tmp_path)
+    plane.rules[protocol.HEARTBEAT] = lambda request: (
+        plane.beat_reply() if request.bearer == RENEWED else problem(401, "credential_revoked")
+    )
+    env = environment(tmp_path, plane.url)
+    agent = start(env)
+    plane.wait_for(protocol.HEARTBEAT)
+    _until_health(env, "parked (credential_revoked)")
+    assert agent.process.poll() is None
+    done = command(env, "credential", "set", stdin=f"{RENEWED}\n")
+    assert done.returncode == 0, done.stderr
+    assert RENEWED[10:] not in done.stdout + done.stderr
+    plane.wait(lambda: plane.asked(protocol.HEARTBEAT)[-1].bearer == RENEWED, "a beat with the new credential")
+    _until_health(env, "healthy")
+    assert len(plane.asked(protocol.HEARTBEAT)) < 12
+    assert agent.stop() == 0
+    assert CREDENTIAL[10:] not in agent.output
+
+
+def test_gateway_errors_are_outlasted(plane: ControlPlane, start: Start, tmp_path: Path) -> None:
+    """Field case 40."""
+    joined(tmp_path)
+    plane.answer(protocol.HEARTBEAT, page(503), DROP)
+    agent = start(environment(tmp_path, plane.url))
+    plane.wait_for(protocol.HEARTBEAT, 3)
+    plane.wait_for(protocol.FACTS)
+    assert agent.stop() == 0
+
+
+def test_stopping_does_not_wait_for_a_control_plane_that_is_gone(
+    plane: ControlPlane, start: Start, tmp_path: Path
+) -> None:
+    joined(tmp_path)
+    agent = start(environment(tmp_path, plane.url))
+    plane.wait_for(protocol.FACTS)
+    plane.close()
+    assert agent.stop(signal.SIGINT) == 0
+
+
+def test_it_believes_the_private_ca_that_it_was_given(start: Start, tmp_path: Path) -> None:
+    """Field case 28."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    plane = ControlPlane(context)
+    try:
+        joined(tmp_path)
+        stranger = command(environment(tmp_path, plane.url), "enroll", "--token-file", "-", stdin=TOKEN)
+        assert stranger.returncode == 69
+        assert "MODELFORGE_AGENT_CA_CERT_PATH" in stranger.stderr
+        start(environment(tmp_path, plane.url, MODELFORGE_AGENT_CA_CERT_PATH=str(tmp_path / "ca.pem")))
+        facts = plane.wait_for(protocol.FACTS)
+        assert facts.json["agent"]["ca"] == "file"
+        assert facts.json["agent"]["tls_verify"] is True
+    finally:
+        plane.close()
+
+
+@pytest.mark.parametrize(
+    ("patch", "words"),
+    [
+        ("pulse.Pulse.turn = lambda self: 1 / 0", "the pulse loop crashed"),
+        ("observer.Observer.turn = lambda self: 1 / 0", "the observer loop crashed"),
+        (
+            "pulse.Pulse.turn = lambda self: __import__('time').sleep(60); pulse.LONGEST_TURN = timedelta(); "
+            "health.HANG_GRACE = timedelta(); daemon._WATCH_EVERY = timedelta(seconds=0.1)",
+            "the beat loop hangs",
+        ),
+    ],
+)
+def test_half_an_agent_ends_with_1(plane: ControlPlane, tmp_path: Path, patch: str, words: str) -> None:
+    """Field case 40: either loop's end is the agent's end, so that a restart policy sees it."""
+    joined(tmp_path)
+    code = (
+        "import sys; from datetime import timedelta; from agent import daemon, health, observer, pulse\n"
+        f"{patch}\nfrom agent.__main__ import main; sys.exit(main(['run']))"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], env=environment(tmp_path, plane.url), cwd=ROOT, capture_output=True, text=True,
+        timeout=30, check=False,
+    )  # fmt: skip
+    assert found.returncode == 1, found.stderr
+    assert words in found.stdout
+
+
+@pytest.mark.parametrize(
+    ("variables", "code", "words"),
+    [
+        ({"MODELFORGE_AGENT_CONTROL_PLANE_URL": ""}, 78, "MODELFORGE_AGENT_CONTROL_PLANE_URL is missing"),
+        (
+            {"MODELFORGE_AGENT_TLS_VERIFY": "x", "MODELFORGE_AGENT_LOG_LEVEL": "y"},
+            78,
+            "MODELFORGE_AGENT_LOG_LEVEL must",
+        ),
+        ({}, 78, "MODELFORGE_AGENT_ENROLLMENT_TOKEN"),
+        ({"MODELFORGE_AGENT_RUN_DIR": "/proc/nowhere", **JOINING}, 74, "MODELFORGE_AGENT_RUN_DIR"),
+        ({"MODELFORGE_AGENT_STATE_DIR": "/proc/nowhere", **JOINING}, 74, "/proc/nowhere cannot be read and written"),
+    ],
+)
+def test_what_only_the_operator_can_mend_ends_the_start(
+    plane: ControlPlane, tmp_path: Path, variables: dict[str, str], code: int, words: str
+) -> None:
+    found = command(environment(tmp_path, plane.url) | variables, "run")
+    assert found.returncode == code
+    assert words in found.stdout
+    assert plane.requests == []
+
+
+def test_a_damaged_identity_ends_the_start_and_asks_nobody(plane: ControlPlane, tmp_path: Path) -> None:
+    """Field case 12."""
+    joined(tmp_path)
+    for name in ("node-id", "node-id.previous"):
+        (tmp_path / "state" / name).write_bytes(b"\0" * 37)
+    found = command(environment(tmp_path, plane.url, **JOINING), "run")
+    assert found.returncode == 78
+    assert "state_corrupt" in found.stdout
+    assert plane.requests == []
+
+
+def test_enroll_joins_with_a_token_from_standard_input(plane: ControlPlane, tmp_path: Path) -> None:
+    env = environment(tmp_path, plane.url)
+    done = command(env, "enroll", "--token-file", "-", stdin=f"{TOKEN}\n")
+    assert done.returncode == 0, done.stderr
+    assert plane.requests[0].bearer == TOKEN
+    again = command(env, "enroll")
+    assert again.returncode == 0
+    assert "Already enrolled" in again.stdout
+    assert len(plane.requests) == 1
+    assert TOKEN[10:] not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (problem(409, "token_used"), 77),
+        (problem(410, "token_expired"), 77),
+        (problem(401, "token_unknown"), 77),
+        (problem(426, "protocol_unsupported", protocols=[2]), 77),
+        (problem(429, "throttled", retryable=True), 75),
+        (page(503), 75),
+        (page(200), 69),
+        (page(301, Location="https://elsewhere.example" + protocol.ENROLL), 69),
+        (DROP, 69),
+    ],
+)
+def test_enroll_fails_fast_with_a_code_that_says_what_it_was(
+    plane: ControlPlane, tmp_path: Path, answer: object, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Field case 20. In this process: nine interpreters would only cost time."""
+    plane.rules[protocol.ENROLL] = lambda _: answer  # type: ignore[return-value, assignment]
+    for name, value in environment(tmp_path, plane.url, **JOINING).items():
+        monkeypatch.setenv(name, value)
+    assert main(["enroll"]) == code
+    assert len(plane.requests) == 1
+
+
+def test_status_tells_all_but_the_credential(plane: ControlPlane, tmp_path: Path) -> None:
+    joined(tmp_path)
+    found = command(environment(tmp_path, plane.url), "status", "--json")
+    told = json.loads(found.stdout)
+    assert told["node_id"] == "6f1c1a53-9d0f-4a0e-8f0e-3f8f6f1f2a11"
+    assert told["credential"] == "stored"
+    assert told["healthy"] is False
+    assert CREDENTIAL[10:] not in found.stdout
+
+
+def test_facts_are_printed_as_they_would_be_told(tmp_path: Path) -> None:
+    env = environment(tmp_path, "")
+    found = command(env, "facts", "--json")
+    assert msgspec.json.decode(found.stdout.encode(), type=wire.Facts).host.kernel
+
+
+@pytest.mark.parametrize("text", ["", "mfn_", TOKEN, "letmein"])
+def test_credential_set_refuses_what_is_none_and_changes_nothing(tmp_path: Path, text: str) -> None:
+    joined(tmp_path)
+    found = command(environment(tmp_path, ""), "credential", "set", stdin=text)
+    assert found.returncode == 78
+    assert (tmp_path / "state/node-credential").read_text().strip() == CREDENTIAL
+    assert TOKEN[10:] not in found.stderr
+    assert "letmein" not in found.stderr
+
+
+@pytest.mark.parametrize("arguments", [[], ["bogus"], ["credential"], ["run", "--token", "x"]])
+def test_wrong_usage_is_64(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as error:
+        main(arguments)
+    assert error.value.code == 64
+    assert "usage:" in capsys.readouterr().err
+
+
+def _until_health(env: dict[str, str], words: str) -> None:
+    """Ask ``health`` until it says so: each ask is a process, which takes its time."""
+    said = ""
+    for _ in range(60):
+        said = command(env, "health").stdout
+        if said.startswith(words):
+            return
+    raise AssertionError(f"health says {said!r}, not {words!r}")
