@@ -2,17 +2,14 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Q
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
-from django_filters import rest_framework as filters
 from drf_spectacular.utils import extend_schema
 from rest_framework.generics import GenericAPIView
-from rest_framework.pagination import PageNumberPagination
-from rest_framework.permissions import BasePermission
+from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -21,7 +18,7 @@ from agent.protocol import MAX_ENROLL_BYTES, SPOKEN, VERSION_HEADER, Code, parse
 from agent.wire import CredentialReply, Enroll, Enrolled
 from enrollment import admission, attempts, credentials, secrets
 from enrollment.auth import bearer
-from enrollment.invitations import TokenState, in_state
+from enrollment.invitations import Invitation, TokenState, in_state
 from enrollment.models import EnrollmentToken
 from enrollment.serializers import (
     InvitationRequest,
@@ -31,12 +28,14 @@ from enrollment.serializers import (
     RotationAnswer,
     RotationRequest,
     TokenAnswer,
+    TokenQuery,
 )
 from nodes import idempotency, refusals
 from nodes.agent_view import AgentView
 from nodes.callers import IsOperator, IsReader, NodeCaller, Refused, address_of, caller_of
 from nodes.idempotency import Made
 from nodes.models import Node
+from nodes.query import Pages, read_body, read_query
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,41 +81,25 @@ class RenewView(AgentView):
         return CredentialReply(credential=text, old_dies_at=credential.node.rotation_ends_at or now)
 
 
-class Pages(PageNumberPagination):
-    """Fifty at a time."""
-
-    page_size = 50
-    page_size_query_param = "page_size"
-    max_page_size = 200
-
-
-class TokenFilter(filters.FilterSet):
-    """Which tokens to list."""
-
-    state = filters.ChoiceFilter(choices=[(state.value, state.value) for state in TokenState], method="standing")
-
-    def standing(self, tokens: QuerySet[EnrollmentToken], _name: str, state: str) -> QuerySet[EnrollmentToken]:
-        """Those in this state now."""
-        return tokens.filter(in_state(TokenState(state), datetime.now(UTC)))
-
-
 class EnrollmentList(GenericAPIView[EnrollmentToken]):
     """Enrollment tokens: the list, and a new one."""
 
     queryset = EnrollmentToken.objects.order_by("-created_at", "-id")
     serializer_class = TokenAnswer
     pagination_class = Pages
-    filterset_class = TokenFilter
+    filter_backends = ()
 
     def get_permissions(self) -> list[BasePermission]:
         """Readers read, operators invite."""
-        return [IsReader() if self.request.method in {"GET", "HEAD", "OPTIONS"} else IsOperator()]
+        return [IsReader() if self.request.method in SAFE_METHODS else IsOperator()]
 
-    @extend_schema(operation_id="node_enrollments_list", responses=TokenAnswer(many=True))
+    @extend_schema(operation_id="node_enrollments_list", parameters=[TokenQuery], responses=TokenAnswer(many=True))
     def get(self, request: Request) -> Response:
         """List enrollment tokens, newest first, without their secrets."""
-        page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
-        return self.get_paginated_response(self.get_serializer(page, many=True).data)
+        query, now = read_query(request, TokenQuery), datetime.now(UTC)
+        standing = in_state(TokenState(query["state"]), now) if "state" in query else Q()
+        page = self.paginate_queryset(self.get_queryset().filter(standing))
+        return self.get_paginated_response(TokenAnswer(page, many=True, context={"now": now}).data)
 
     @extend_schema(
         operation_id="node_enrollments_create",
@@ -127,11 +110,11 @@ class EnrollmentList(GenericAPIView[EnrollmentToken]):
     def post(self, request: Request) -> Response:
         """Invite a node: a one-time enrollment token, told this once."""
         by, now = caller_of(request), datetime.now(UTC)
-        body = InvitationRequest(data=request.data)
 
         def make() -> Made:
-            body.is_valid(raise_exception=True)
-            token, secret = admission.invite(body.invitation(), by=by, now=now)
+            body = read_body(request, InvitationRequest)
+            lifetime = timedelta(seconds=body.pop("expires_in_seconds"))
+            token, secret = admission.invite(Invitation(lifetime=lifetime, **body), by=by, now=now)
             answer = TokenAnswer(token, context={"now": now}).data | {"token": secret}
             return Made(answer, created=str(token.pk), secret=True)
 
@@ -158,7 +141,7 @@ class EnrollmentRevoke(APIView):
     def post(self, request: Request, id: UUID) -> Response:
         """Take it back at once."""
         token = get_object_or_404(EnrollmentToken, pk=id)
-        reason, now = _body(Reason, request)["reason"], datetime.now(UTC)
+        reason, now = read_body(request, Reason)["reason"], datetime.now(UTC)
         revoked = admission.revoke(token, reason=reason, by=caller_of(request), now=now)
         return Response(TokenAnswer(revoked, context={"now": now}).data)
 
@@ -179,7 +162,7 @@ class RotateView(APIView):
         node, by, now = get_object_or_404(Node, pk=id), caller_of(request), datetime.now(UTC)
 
         def make() -> Made:
-            body = _body(RotationRequest, request)
+            body = read_body(request, RotationRequest)
             overlap = timedelta(seconds=body["overlap_seconds"])
             credential, text = credentials.rotate(node, overlap=overlap, reason=body["reason"], by=by, now=now)
             answer = {
@@ -204,12 +187,6 @@ class RevokeView(APIView):
     def post(self, request: Request, id: UUID) -> Response:
         """Revoke all of them at once, without a replacement."""
         node = get_object_or_404(Node, pk=id)
-        reason, now = _body(Reason, request)["reason"], datetime.now(UTC)
+        reason, now = read_body(request, Reason)["reason"], datetime.now(UTC)
         revoked = credentials.revoke(node, reason=reason, by=caller_of(request), now=now)
         return Response(RevocationAnswer({"node_id": node.pk, "revoked": revoked}).data)
-
-
-def _body(shape: type[Reason], request: Request) -> dict[str, Any]:
-    body = shape(data=request.data)
-    body.is_valid(raise_exception=True)
-    return dict(body.validated_data)

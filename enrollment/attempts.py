@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv6Address, ip_address, ip_network
-from typing import Literal
+from typing import Any, Literal
 
 import structlog
 from django.conf import settings
@@ -53,7 +53,8 @@ def failed(scope: Scope, refused: Refused, *, address: str, handle: str, now: da
 
 def rate(scope: Scope) -> tuple[int, int]:
     """How many failures in how many seconds."""
-    most, _, period = str(settings.REST_FRAMEWORK["DEFAULT_THROTTLE_RATES"][scope]).partition("/")
+    rates: Any = settings.REST_FRAMEWORK["DEFAULT_THROTTLE_RATES"]
+    most, _, period = rates[scope].partition("/")
     return int(most), _PERIODS[period[:1]]
 
 

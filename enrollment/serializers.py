@@ -1,6 +1,6 @@
 """The shapes of the enrollment endpoints: what may be asked, and what is told of tokens and credentials."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
@@ -11,23 +11,18 @@ from enrollment.invitations import (
     DEFAULT_LIFETIME,
     LONGEST_LIFETIME,
     SHORTEST_LIFETIME,
-    Invitation,
     TokenState,
     state_of,
 )
 from enrollment.models import EnrollmentToken
 from nodes.control import MAX_REASON
+from nodes.query import Paged, Strict
 
 
-class Strict(serializers.Serializer[Any]):
-    """A body that holds the known fields and no other: a mistyped name is told, not passed over."""
+class TokenQuery(Paged):
+    """Which tokens to list."""
 
-    def to_internal_value(self, data: Any) -> Any:
-        """The fields, or what is wrong with them."""
-        if isinstance(data, dict) and (unknown := [name for name in data if name not in self.fields]):
-            known = ", ".join(self.fields)
-            raise serializers.ValidationError(dict.fromkeys(unknown, f"No such field; the fields are {known}."))
-        return super().to_internal_value(data)
+    state = serializers.ChoiceField(choices=[state.value for state in TokenState], required=False)
 
 
 class InvitationRequest(Strict):
@@ -46,11 +41,6 @@ class InvitationRequest(Strict):
     production_eligible = serializers.BooleanField(default=False)
     lab_eligible = serializers.BooleanField(default=False)
     benchmark_eligible = serializers.BooleanField(default=False)
-
-    def invitation(self) -> Invitation:
-        """The valid body as a value; the act checks what no shape tells, such as the labels' keys."""
-        said = dict(self.validated_data)
-        return Invitation(lifetime=timedelta(seconds=said.pop("expires_in_seconds")), **said)
 
 
 class Reason(Strict):
