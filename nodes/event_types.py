@@ -42,3 +42,4 @@ class EventType(models.TextChoices):
     API_KEY_CREATED = "api_key.created", "API key created"
     API_KEY_REVOKED = "api_key.revoked", "API key revoked"
     OPERATOR_CREATED = "person.created", "Person created"
+    PERSON_CHANGED = "person.changed", "Person changed"

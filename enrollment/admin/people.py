@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path, reverse
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm
-from unfold.widgets import UnfoldAdminPasswordInput
+from unfold.widgets import UnfoldAdminPasswordWidget
 
 from enrollment import people
 from nodes.admin.access import clock, may_act, may_read
@@ -40,7 +40,7 @@ class PersonForm(forms.Form):
         strip=False,
         max_length=256,
         help_text="At least 12 characters, and no common one.",
-        widget=UnfoldAdminPasswordInput(attrs={"autocomplete": "new-password"}),
+        widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}),
     )
 
 
