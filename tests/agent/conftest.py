@@ -1,12 +1,16 @@
 """A scripted control plane, agents as processes and agents in parts, each ended with its test."""
 
+import ssl
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
+import trustme
 
 from tests.agent.processes import Agent
 from tests.agent.scripted import ControlPlane
+from tests.agent.secured import CA_NAME, Serve
 from tests.agent.simulated import Parts
 
 
@@ -36,3 +40,32 @@ def start(tmp_path: Path) -> Iterator[Callable[[dict[str, str]], Agent]]:
 def parts(tmp_path: Path) -> Parts:
     """An enrolled agent in parts, on told time."""
     return Parts(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def authority() -> trustme.CA:
+    """A private CA."""
+    return trustme.CA(organization_name=CA_NAME, organization_unit_name="tests")
+
+
+@pytest.fixture
+def ca_file(authority: trustme.CA, tmp_path: Path) -> Path:
+    """Its public certificate."""
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    return tmp_path / "ca.pem"
+
+
+@pytest.fixture
+def serve(authority: trustme.CA) -> Iterator[Serve]:
+    """Starts control planes that show a certificate of the private CA."""
+    made: list[ControlPlane] = []
+
+    def start(*names: str, not_after: datetime | None = None) -> ControlPlane:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        authority.issue_cert(*(names or ("127.0.0.1",)), not_after=not_after).configure_cert(context)
+        made.append(ControlPlane(context))
+        return made[-1]
+
+    yield start
+    for plane in made:
+        plane.close()

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.agent.scripted import CREDENTIAL
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -95,3 +97,13 @@ def command(env: Mapping[str, str], *arguments: str, stdin: str = "") -> subproc
         timeout=30,
         check=False,
     )
+
+
+def joined(folder: Path) -> None:
+    """A state folder as an agent left it."""
+    state = folder / "state"
+    state.mkdir()
+    for name in ("node-id", "node-id.previous"):
+        (state / name).write_text("6f1c1a53-9d0f-4a0e-8f0e-3f8f6f1f2a11\n")
+    for name in ("node-credential", "node-credential.previous"):
+        (state / name).write_text(f"{CREDENTIAL}\n")

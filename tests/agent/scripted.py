@@ -1,4 +1,4 @@
-"""A control plane that answers as a test wrote down, over real sockets: for the real client and the real agent process."""
+"""A control plane that answers as a test wrote down, over real sockets."""
 
 import json
 import ssl

@@ -185,6 +185,14 @@ class Parts:
         self.clock.pass_(wait)
         return wait
 
+    def hour(self) -> list[timedelta]:
+        """Beat for an hour; returns the waits in between."""
+        until = self.clock.at + 3600
+        waits = []
+        while self.clock.at < until:
+            waits.append(self.beat())
+        return waits
+
     def _gather(self, now: datetime) -> wire.Facts:
         self.looks += 1
         return facts(self.hostname)

@@ -50,7 +50,7 @@ def test_the_mission_documents_variables_are_enough() -> None:
 
 
 def test_a_missing_address_is_named_with_its_remedy() -> None:
-    with pytest.raises(ConfigError, match="MODELFORGE_AGENT_CONTROL_PLANE_URL is missing. Set it to"):
+    with pytest.raises(ConfigError, match=r"MODELFORGE_AGENT_CONTROL_PLANE_URL is missing\. Set it to"):
         config.load({})
 
 

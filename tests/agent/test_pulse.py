@@ -2,17 +2,15 @@
 
 import logging
 from datetime import timedelta
-from heapq import heappop, heappush
 from pathlib import Path
 
 import pytest
 
 from agent import protocol, wire
 from agent.trouble import Trouble
-from tests.agent.scripted import CREDENTIAL, RENEWED, TOKEN
-from tests.agent.simulated import BOOT, Answering, Parts, gateway, gone, refused, telemetry
+from tests.agent.scripted import CREDENTIAL, TOKEN
+from tests.agent.simulated import BOOT, Parts, gateway, gone, refused, telemetry
 
-HOUR = 3600.0
 REFUSALS = [
     ("credential_unknown", 401),
     ("credential_revoked", 401),
@@ -71,7 +69,7 @@ def test_a_refused_token_parks_and_says_which_way(tmp_path: Path, code: str, cap
     """Field case 20: the daemon asks again slowly where the command would end."""
     parts = Parts(tmp_path, enrolled=False)
     parts.client.trouble = lambda _: refused(code, 409)
-    _hour(parts)
+    parts.hour()
     assert parts.pulse.parked
     assert parts.health.report.code == code
     assert code in caplog.text
@@ -83,7 +81,7 @@ def test_a_refused_token_parks_and_says_which_way(tmp_path: Path, code: str, cap
 def test_a_refusal_parks_with_few_requests_in_an_hour(parts: Parts, code: str, status: int) -> None:
     """Field cases 19 and 23."""
     parts.client.trouble = lambda _: refused(code, status)
-    waits = _hour(parts)
+    waits = parts.hour()
     assert 6 <= len(parts.client.sent) <= 25
     assert max(waits) <= timedelta(minutes=15)
     report = parts.health.report
@@ -95,24 +93,24 @@ def test_no_luck_with_the_dice_makes_a_parked_agent_hammer(tmp_path: Path, seed:
     """Field case 19."""
     parts = Parts(tmp_path, seed=seed)
     parts.client.trouble = lambda _: refused("node_retired", 410)
-    _hour(parts)
+    parts.hour()
     assert len(parts.client.sent) <= 30
 
 
 def test_a_refusal_is_logged_once_and_then_at_most_once_an_hour(parts: Parts, caplog: pytest.LogCaptureFixture) -> None:
     """Field case 23."""
     parts.client.trouble = lambda _: refused("node_retired", 410)
-    _hour(parts)
+    parts.hour()
     assert len(_errors(caplog)) == 1
-    _hour(parts)
-    _hour(parts)
+    parts.hour()
+    parts.hour()
     assert 2 <= len(_errors(caplog)) <= 3
 
 
 @pytest.mark.parametrize(("code", "status"), REFUSALS)
 def test_a_parked_agent_recovers_by_itself_when_a_beat_is_answered(parts: Parts, code: str, status: int) -> None:
     parts.client.trouble = lambda _: refused(code, status)
-    _hour(parts)
+    parts.hour()
     parts.client.trouble = lambda _: None
     parts.beat()
     assert not parts.pulse.parked
@@ -164,65 +162,6 @@ def test_an_outage_is_logged_once_and_so_is_the_return(parts: Parts, caplog: pyt
     assert said[2].startswith("answered again after ")
 
 
-def test_a_credential_replaced_meanwhile_is_used_with_the_next_beat(parts: Parts) -> None:
-    parts.client.trouble = lambda _: refused("credential_superseded")
-    parts.beat()
-    (parts.state.folder / "node-credential").write_text(RENEWED)
-    parts.client.trouble = lambda _: None
-    parts.beat()
-    assert parts.client.bearers(protocol.HEARTBEAT) == [CREDENTIAL, RENEWED]
-
-
-def test_told_to_renew_it_beats_with_the_new_credential(parts: Parts) -> None:
-    parts.client.reply = wire.BeatReply(
-        heartbeat_interval_seconds=15, telemetry_interval_seconds=60, renew_credential=True
-    )
-    parts.beat()
-    parts.beat()
-    assert parts.client.bearers(protocol.HEARTBEAT) == [CREDENTIAL, RENEWED]
-    assert parts.state.credential.peek() == RENEWED
-
-
-def test_a_renewal_that_fails_is_not_tried_with_every_beat_and_costs_none(parts: Parts) -> None:
-    parts.client.reply = wire.BeatReply(
-        heartbeat_interval_seconds=15, telemetry_interval_seconds=60, renew_credential=True
-    )
-    parts.client.trouble = lambda path: gone() if path == protocol.CREDENTIAL else None
-    _hour(parts)
-    assert len(parts.client.of(protocol.CREDENTIAL)) < 25
-    assert len(parts.client.of(protocol.HEARTBEAT)) > 200
-    assert parts.health.report.state == "healthy"
-
-
-def test_a_revoked_node_with_a_fresh_invitation_joins_again_as_the_same_node(tmp_path: Path) -> None:
-    parts = Parts(tmp_path, token=TOKEN)
-    parts.client.issued = [RENEWED]
-    beats: list[Trouble | None] = [refused("credential_revoked"), None]
-    parts.client.trouble = lambda path: beats.pop(0) if path == protocol.HEARTBEAT else None
-    parts.beat()
-    assert parts.client.bearers(protocol.HEARTBEAT) == [CREDENTIAL, RENEWED]
-    assert parts.client.of(protocol.ENROLL)[0].node_id == parts.identity.node_id
-
-
-def test_a_spent_token_is_tried_once_and_the_revocation_is_what_is_told(tmp_path: Path) -> None:
-    parts = Parts(tmp_path, token=TOKEN)
-    parts.client.trouble = lambda path: (
-        refused("token_used", 409) if path == protocol.ENROLL else refused("credential_revoked")
-    )
-    _hour(parts)
-    assert len(parts.client.of(protocol.ENROLL)) == 1
-    assert parts.health.report.code == "credential_revoked"
-    assert parts.state.credential.peek() == CREDENTIAL
-
-
-@pytest.mark.parametrize("code", ["credential_superseded", "node_disabled", "identity_conflict"])
-def test_other_refusals_never_spend_an_invitation(tmp_path: Path, code: str) -> None:
-    parts = Parts(tmp_path, token=TOKEN)
-    parts.client.trouble = lambda _: refused(code)
-    parts.beat()
-    assert parts.client.of(protocol.ENROLL) == []
-
-
 def test_telemetry_rides_on_a_beat_once_an_interval(parts: Parts) -> None:
     started = parts.clock.at
     while parts.clock.at < started + 600:
@@ -264,62 +203,6 @@ def test_a_wrong_clock_is_warned_of_once_and_changes_no_wait(
     parts.beat()
     assert parts.beat() <= timedelta(seconds=16.5)
     assert len([r for r in caplog.records if "clock differs" in r.getMessage()]) == 1
-
-
-def test_two_hundred_agents_come_back_from_an_outage_spread_out(parts: Parts) -> None:
-    """Field case 32: the control plane is away for four minutes; seen from the moment it is back."""
-    arrivals = _crowd(parts, outage=(30.0, 270.0), until=330.0)
-    assert _peak_over_mean([at for at in arrivals if at >= 270], 270, 330) < 3
-
-
-def test_two_hundred_agents_powered_on_together_do_not_beat_together(parts: Parts) -> None:
-    """Field case 32: from the second beat on, a rack is spread over the interval."""
-    arrivals = _crowd(parts, outage=None, until=120.0)
-    assert _peak_over_mean([at for at in arrivals if 15 <= at < 120], 15, 120) < 3
-
-
-def _crowd(parts: Parts, *, outage: tuple[float, float] | None, until: float) -> list[float]:
-    """When each beat of 200 agents reached a control plane, from a common start at 0."""
-    begin = parts.clock.at
-    arrivals: list[float] = []
-    agents = []
-    for number in range(200):
-        client = Answering()
-
-        def trouble(_: str) -> Trouble | None:
-            at = parts.clock.at - begin
-            if outage and outage[0] <= at < outage[1]:
-                return gone()
-            arrivals.append(at)
-            return None
-
-        client.trouble = trouble
-        agents.append(parts.another_pulse(client, seed=number))
-    queue: list[tuple[float, int]] = []
-    for number, agent in enumerate(agents):
-        heappush(queue, (agent.first_wait().total_seconds(), number))
-    while queue:
-        at, number = heappop(queue)
-        if at >= until:
-            break
-        parts.clock.at = begin + at
-        heappush(queue, (at + agents[number].turn().total_seconds(), number))
-    return arrivals
-
-
-def _peak_over_mean(arrivals: list[float], start: float, end: float) -> float:
-    seconds = [0] * int(end - start)
-    for at in arrivals:
-        seconds[int(at - start)] += 1
-    return max(seconds) / (sum(seconds) / len(seconds))
-
-
-def _hour(parts: Parts) -> list[timedelta]:
-    until = parts.clock.at + HOUR
-    waits = []
-    while parts.clock.at < until:
-        waits.append(parts.beat())
-    return waits
 
 
 def _errors(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:

@@ -5,8 +5,9 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 
@@ -151,11 +152,12 @@ def test_a_second_agent_on_the_same_folder_is_refused(state: State) -> None:
 
 def test_a_killed_agent_leaves_no_lock_behind(state: State) -> None:
     """Field case 69: a kernel lock, not an existence file."""
-    holder = subprocess.Popen(
-        [sys.executable, "-c", f"from agent.state import State; from pathlib import Path; s = State(Path({str(state.folder)!r}))\n"
-         "s.lock(); print('locked', flush=True); input()"],
-        cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    code = (
+        "import sys; from pathlib import Path; from agent.state import State\n"
+        "state = State(Path(sys.argv[1])); state.lock(); print('locked', flush=True); input()"
+    )
+    arguments = [sys.executable, "-c", code, str(state.folder)]
+    holder = subprocess.Popen(arguments, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     with holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "locked\n"
@@ -167,12 +169,9 @@ def test_a_killed_agent_leaves_no_lock_behind(state: State) -> None:
     state.close()
 
 
-def test_a_folder_that_cannot_be_written_is_told_with_uid_path_and_command(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
+def test_a_folder_that_cannot_be_written_is_told_with_uid_path_and_command() -> None:
     """Field case 11: as an ordinary user, since root may write everywhere."""
-    folder = Path("/tmp") / f"modelforge-test-{uuid4().hex}"
-    folder.mkdir(mode=0o755)
+    folder = Path(tempfile.mkdtemp(prefix="modelforge-test-"))  # pytest's own folders are closed to other users
     folder.chmod(0o555)
     code = (
         "import os, sys; from pathlib import Path; from agent.state import State; from agent.record import StateError\n"
