@@ -1,13 +1,12 @@
 """Letting a node in: once, and nobody else."""
 
-from datetime import datetime, timedelta
-from uuid import uuid4
+from datetime import datetime
 
 import pytest
 
 from agent.protocol import Code
 from enrollment import admission, credentials, secrets
-from enrollment.models import EnrollmentToken, NodeCredential
+from enrollment.models import EnrollmentToken
 from nodes import control
 from nodes.audit import broken, events, verify
 from nodes.callers import Caller

@@ -60,9 +60,7 @@ def test_addresses_of_one_ipv6_network_are_counted_together(now: datetime) -> No
     assert fail(now, "2001:db8:0:1::1").code is Code.CREDENTIAL_UNKNOWN
 
 
-def test_a_good_credential_is_never_throttled(
-    enrolled_node: Callable[..., Enrolled], now: datetime
-) -> None:
+def test_a_good_credential_is_never_throttled(enrolled_node: Callable[..., Enrolled], now: datetime) -> None:
     enrolled = enrolled_node()
     for _ in range(MOST):
         with refused(Code.CREDENTIAL_UNKNOWN):
