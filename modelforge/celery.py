@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from celery import Celery
 from celery.schedules import schedule
-from celery.signals import setup_logging
+from celery.signals import setup_logging, worker_ready
 from django.conf import settings
 from django.utils.log import configure_logging
 
@@ -25,6 +25,7 @@ app.conf.update(
     beat_max_loop_interval=1,
     worker_prefetch_multiplier=1,
     worker_send_task_events=False,
+    worker_enable_remote_control=settings.CELERY_BROKER_URL != "filesystem://",
     task_default_queue="modelforge",
     beat_schedule={
         "sweep": every("modelforge.sweep", settings.SWEEP_INTERVAL),
@@ -32,6 +33,12 @@ app.conf.update(
         "prune": every("modelforge.prune", timedelta(minutes=30)),
     },
 )
+
+
+@worker_ready.connect
+def _sweep_at_once(**_: object) -> None:
+    """After an absence the first sweep is not waited for."""
+    app.send_task("modelforge.sweep", expires=settings.SWEEP_INTERVAL.total_seconds())
 
 
 @setup_logging.connect

@@ -36,6 +36,6 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
 def server_error(request: HttpRequest) -> HttpResponse:
     """500: the log holds the cause under this request id; nothing of it is told."""
     if not errors.is_api(request):
-        return defaults.server_error(request)  # type: ignore[return-value]
+        return defaults.server_error(request)
     detail = "Something went wrong here; the log tells more under this request id."
     return errors.answer(Code.INTERNAL, detail, request=request)

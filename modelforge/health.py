@@ -109,7 +109,7 @@ def sweep(now: datetime) -> dict[str, Any]:
     if swept_at is None:
         return {"ok": False, "detail": "No sweep ran yet; start the Celery worker and beat."}
     age = now - swept_at
-    seen = {"ok": age <= limit, "age_seconds": round(age.total_seconds(), 1), "limit_seconds": limit.total_seconds()}
+    seen: dict[str, Any] = {"ok": age <= limit, "age_seconds": round(age.total_seconds(), 1), "limit_seconds": limit.total_seconds()}
     if age > limit:
         seen["detail"] = "Sweeps have stopped; look at the Celery worker and beat."
     return seen

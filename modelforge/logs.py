@@ -40,6 +40,14 @@ class SafeFormatter(structlog.stdlib.ProcessorFormatter):
         return without_secrets(super().format(record), self._literals)
 
 
+class Crashes(logging.Filter):
+    """Lets only exceptions through: an answered refusal, 503 too, stands in the request's own line."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether it is one."""
+        return bool(record.exc_info)
+
+
 def without_secrets(text: str, literals: tuple[str, ...] = ()) -> str:
     """The text without enrollment tokens, credentials, API keys, bearer tokens, passwords in URLs, and ``literals``."""
     text = _SECRET.sub(rf"\1{_GONE}", text)
@@ -70,17 +78,18 @@ def configure(options: dict[str, Any]) -> None:
                     "processors": _rendering(kind == "text" or (kind == "auto" and sys.stderr.isatty())),
                 }
             },
+            "filters": {"crashes": {"()": Crashes}},
             "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "safe"}},
             "root": {"handlers": ["stderr"], "level": level},
             "loggers": {
-                "django.request": {"level": "ERROR"},  # the request's own line tells refusals
+                "django.request": {"level": "ERROR", "filters": ["crashes"]},
                 "django.security.DisallowedHost": {"level": "CRITICAL"},
                 "axes": {"level": "WARNING"},
                 "celery": {"level": max(level, "INFO", key=_rank)},
                 "celery.app.trace": {"level": "WARNING"},  # a sweep every few seconds is no news
                 "celery.beat": {"level": "WARNING"},
                 "celery.worker.strategy": {"level": "WARNING"},
-                "kombu": {"level": "WARNING"},
+                "kombu": {"level": "ERROR"},
             },
         }
     )

@@ -1,12 +1,13 @@
-"""Puts the agent's wire messages, which are msgspec types, into the OpenAPI schema beside DRF's own."""
+"""Puts the agent's endpoints, whose messages are msgspec types, into the OpenAPI schema beside DRF's own."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from agent import wire
-from agent.protocol import VERSION_HEADER
+from agent.protocol import SPOKEN, VERSION_HEADER
 from nodes.agent_view import AgentView
 
 REF = "#/components/schemas/{name}"
@@ -17,55 +18,73 @@ ANSWERS: dict[type[msgspec.Struct], type[msgspec.Struct] | None] = {
     wire.Facts: wire.FactsReply,
     wire.Goodbye: None,
 }
+"""What each message is answered with; the endpoint without a message answers ``CredentialReply``."""
+
+BEARER = "nodeCredential"
 
 
 def add_wire_types(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """drf-spectacular's hook: each agent endpoint with its types, and one error type for all."""
-    views = dict(_agent_views())
-    types = {wire.Problem, wire.CredentialReply, *ANSWERS, *(answer for answer in ANSWERS.values() if answer)}
-    _, components = msgspec.json.schema_components(types, ref_template=REF)
-    result["components"].setdefault("schemas", {}).update(components)
-    for path, operations in result["paths"].items():
+    """drf-spectacular's hook: the agent's endpoints with their types, and one error type for every endpoint."""
+    answers = [answer for answer in ANSWERS.values() if answer is not None]
+    types = [wire.Problem, wire.CredentialReply, *ANSWERS, *answers]
+    described, components = msgspec.json.schema_components(types, ref_template=REF)
+    assert len(described) == len(types)
+    schemas = result["components"].setdefault("schemas", {})
+    schemas.update(components)
+    result["components"].setdefault("securitySchemes", {})[BEARER] = {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "The node's credential (mfn_...); to enroll, the one-time token (mfe_...).",
+    }
+    for path, view in _agent_views(get_resolver(), "/"):
+        result["paths"][path] = {view.method.lower(): _operation(path, view)}
+    for operations in result["paths"].values():
         for operation in operations.values():
-            if path in views:
-                _describe(operation, views[path])
             operation["responses"]["default"] = {
                 "description": "Refused, with a stable `code`",
                 "content": {"application/problem+json": {"schema": _ref(wire.Problem)}},
             }
+    result["paths"] = dict(sorted(result["paths"].items()))
     return result
 
 
-def _agent_views() -> list[tuple[str, type[AgentView]]]:
-    return [(path, view) for path, view in _views(get_resolver(), "/") if issubclass(view, AgentView)]
-
-
-def _views(resolver: URLResolver, prefix: str) -> list[tuple[str, type]]:
-    found: list[tuple[str, type]] = []
+def _agent_views(resolver: URLResolver, prefix: str) -> Iterator[tuple[str, type[AgentView]]]:
     for entry in resolver.url_patterns:
+        path = prefix + str(entry.pattern)
         if isinstance(entry, URLResolver):
-            found += _views(entry, prefix + str(entry.pattern))
-        elif isinstance(entry, URLPattern) and (view := getattr(entry.callback, "view_class", None)):
-            found.append((prefix + str(entry.pattern), view))
-    return found
+            yield from _agent_views(entry, path)
+        elif isinstance(entry, URLPattern):
+            view = getattr(entry.callback, "view_class", None)
+            if view is not None and issubclass(view, AgentView):
+                yield path, view
 
 
 def _ref(type: type[msgspec.Struct]) -> dict[str, str]:
     return {"$ref": REF.format(name=type.__name__)}
 
 
-def _describe(operation: dict[str, Any], view: type[AgentView]) -> None:
+def _operation(path: str, view: type[AgentView]) -> dict[str, Any]:
     message = view.message
     answer = ANSWERS[message] if message else wire.CredentialReply
-    operation["tags"] = ["agent"]
-    operation["security"] = [{"nodeCredential": []}]
-    operation["parameters"] = [
-        {"in": "header", "name": VERSION_HEADER, "required": True, "schema": {"type": "string", "enum": ["1"]}}
-    ]
+    operation: dict[str, Any] = {
+        "operationId": "agent_" + path.rpartition("/")[2],
+        "description": (view.__doc__ or "").strip(),
+        "tags": ["agent"],
+        "security": [{BEARER: []}],
+        "parameters": [
+            {
+                "in": "header",
+                "name": VERSION_HEADER,
+                "required": True,
+                "schema": {"type": "string", "enum": [str(version) for version in SPOKEN]},
+            }
+        ],
+    }
     if message:
         operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": _ref(message)}}}
-    operation["responses"] = (
-        {"200": {"description": "Heard", "content": {"application/json": {"schema": _ref(answer)}}}}
-        if answer
-        else {"204": {"description": "Heard"}}
-    )
+    if answer:
+        heard: dict[str, Any] = {"description": "Heard", "content": {"application/json": {"schema": _ref(answer)}}}
+        operation["responses"] = {"200": heard}
+    else:
+        operation["responses"] = {"204": {"description": "Heard"}}
+    return operation

@@ -90,6 +90,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 LOGIN_URL = "admin:login"
+LOGIN_REDIRECT_URL = "admin:index"
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
@@ -223,6 +224,7 @@ SPECTACULAR_SETTINGS = {
     "TITLE": "ModelForge",
     "DESCRIPTION": "Control plane for GPU servers. Errors are application/problem+json with a stable `code`.",
     "VERSION": "1",
+    "OAS_VERSION": "3.1.1",  # its null is what the wire types say
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
     "SERVE_AUTHENTICATION": [],
@@ -243,7 +245,11 @@ CELERY_TIMEZONE = "UTC"
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 if CELERY_BROKER_URL == "filesystem://":
     _QUEUE = str(env.path("MODELFORGE_QUEUE_DIR", env.var / "queue"))
-    CELERY_BROKER_TRANSPORT_OPTIONS = {"data_folder_in": _QUEUE, "data_folder_out": _QUEUE, "control_folder": _QUEUE}
+    CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, object] = {
+        "data_folder_in": _QUEUE,
+        "data_folder_out": _QUEUE,
+        "control_folder": _QUEUE,
+    }
 else:
     CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_timeout": 10, "socket_connect_timeout": 5, "socket_keepalive": True}
 

@@ -1,16 +1,19 @@
 """How often a caller may ask: by credential or person, so that a fleet behind one address is not throttled by it."""
 
 import time
+from typing import TYPE_CHECKING
 
 import structlog
-from django.conf import settings
 from django.core.cache import cache
 from redis.exceptions import RedisError
 from rest_framework.request import Request
+from rest_framework.settings import api_settings
 from rest_framework.throttling import BaseThrottle
-from rest_framework.views import APIView
 
 from nodes.callers import Caller, address_of
+
+if TYPE_CHECKING:  # rest_framework.views reads the settings that name this module
+    from rest_framework.views import APIView
 
 log = structlog.get_logger(__name__)
 
@@ -23,9 +26,9 @@ class CallerThrottle(BaseThrottle):
     scope = "caller"
     _left: float | None = None
 
-    def allow_request(self, request: Request, view: APIView) -> bool:
+    def allow_request(self, request: Request, view: "APIView") -> bool:
         """Count this request; False once the window's budget is spent."""
-        most, window = rate(settings.REST_FRAMEWORK["DEFAULT_THROTTLE_RATES"][self.scope])
+        most, window = rate(str(api_settings.DEFAULT_THROTTLE_RATES[self.scope]))
         now = time.time()
         start = int(now // window * window)
         self._left = start + window - now

@@ -5,6 +5,7 @@ throttling, which cost more than the whole beat (``make bench`` shows both). Wha
 once: bound the body, authenticate, check the protocol, decode, and answer problems as everybody does.
 """
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
@@ -41,6 +42,7 @@ class AgentView(APIView):
     permission_classes = ()
     authentication_classes = ()
     throttle_classes = ()
+    schema = None  # modelforge.schema describes it from its wire types
 
     def receive(self, message: Any, *, by: Any, now: datetime) -> msgspec.Struct | None:
         """Act on the message; the answer's body, or None for 204."""
@@ -106,6 +108,9 @@ def read(request: HttpRequest, limit: int) -> bytes:
     return body
 
 
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")  # a text that PostgreSQL cannot hold
+
+
 @cache
 def _decoder(message: type[msgspec.Struct]) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(message)
@@ -119,6 +124,8 @@ def decode(body: bytes, message: type[msgspec.Struct] | None) -> Any:
     """
     if message is None:
         return None
+    if _NUL.search(body):
+        raise Refused(Code.INVALID, "A text holds the character NUL (\\u0000); leave it out.")
     try:
         return _decoder(message).decode(body)
     except msgspec.ValidationError as fault:

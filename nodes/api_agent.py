@@ -1,29 +1,14 @@
 """The three things that a node says about itself: that it lives, what it is, and that it stops."""
 
 from datetime import datetime
-from typing import Any
-
-from drf_spectacular.utils import extend_schema
 
 from agent import wire
 from agent.protocol import MAX_BEAT_BYTES, MAX_FACTS_BYTES
 from nodes import heartbeats, inventory, telemetry
 from nodes.agent_view import AgentView
 from nodes.callers import NodeCaller
-from nodes.serializers_parts import wire_type
 
 
-def spoken(name: str) -> dict[str, Any]:
-    """A wire message as a request or an answer in the schema."""
-    return {"application/json": wire_type(name)}
-
-
-@extend_schema(
-    tags=["agent"],
-    summary="Beat",
-    request=spoken("Beat"),
-    responses={(200, "application/json"): wire_type("BeatReply")},
-)
 class HeartbeatView(AgentView):
     """``POST agent/heartbeat``: small and frequent; now and then with a telemetry sample."""
 
@@ -38,12 +23,6 @@ class HeartbeatView(AgentView):
         return reply
 
 
-@extend_schema(
-    tags=["agent"],
-    summary="Publish facts",
-    request=spoken("Facts"),
-    responses={(200, "application/json"): wire_type("FactsReply")},
-)
 class FactsView(AgentView):
     """``PUT agent/facts``: large and rare."""
 
@@ -56,7 +35,6 @@ class FactsView(AgentView):
         return inventory.publish(message, by=by, now=now)
 
 
-@extend_schema(tags=["agent"], summary="Say goodbye", request=spoken("Goodbye"), responses={204: None})
 class GoodbyeView(AgentView):
     """``POST agent/goodbye``: a planned stop, told apart from silence."""
 

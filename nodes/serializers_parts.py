@@ -12,7 +12,7 @@ from nodes.models import Accelerator, Heartbeat, Volume
 def wire_type(name: str, *, nullable: bool = False) -> dict[str, Any]:
     """The schema of a wire message, which ``modelforge.schema`` puts among the components."""
     reference = {"$ref": f"#/components/schemas/{name}"}
-    return {"allOf": [reference], "nullable": True} if nullable else reference
+    return {"anyOf": [reference, {"type": "null"}]} if nullable else reference
 
 
 def age_seconds(heart: Heartbeat | None, now: datetime) -> float | None:

@@ -2,24 +2,24 @@
 
 from typing import Any
 
-from django.db.backends.postgresql.base import DatabaseOperations as PostgresOperations
-from django.db.backends.sqlite3.base import DatabaseOperations as SqliteOperations
+from django.db.backends.postgresql.base import DatabaseWrapper as Postgres
+from django.db.backends.sqlite3.base import DatabaseWrapper as Sqlite
 
 TABLE = "nodes_auditevent"
 
 
 def let_tests_flush_it() -> None:
     """Django's flush, run after each test with real transactions, lifts the triggers while it empties the table."""
-    postgres, sqlite = PostgresOperations.sql_flush, SqliteOperations.sql_flush
+    postgres, sqlite = Postgres.ops_class.sql_flush, Sqlite.ops_class.sql_flush
 
-    def flush_postgres(self: PostgresOperations, style: Any, tables: Any, **options: Any) -> list[str]:
+    def flush_postgres(self: Any, style: Any, tables: Any, **options: Any) -> list[str]:
         statements = postgres(self, style, tables, **options)
         if not statements:
             return statements
         lift, restore = (f"ALTER TABLE {TABLE} {verb} TRIGGER USER" for verb in ("DISABLE", "ENABLE"))
         return [lift, *statements, restore]
 
-    def flush_sqlite(self: SqliteOperations, style: Any, tables: Any, **options: Any) -> list[str]:
+    def flush_sqlite(self: Any, style: Any, tables: Any, **options: Any) -> list[str]:
         statements = sqlite(self, style, tables, **options)
         with self.connection.cursor() as cursor:
             cursor.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = %s", [TABLE])
@@ -27,5 +27,5 @@ def let_tests_flush_it() -> None:
         lift = [f"DROP TRIGGER {name}" for name, _ in triggers]
         return [*lift, *statements, *(sql for _, sql in triggers)]
 
-    PostgresOperations.sql_flush = flush_postgres  # type: ignore[method-assign]
-    SqliteOperations.sql_flush = flush_sqlite  # type: ignore[method-assign]
+    setattr(Postgres.ops_class, "sql_flush", flush_postgres)
+    setattr(Sqlite.ops_class, "sql_flush", flush_sqlite)

@@ -1,0 +1,102 @@
+"""What ``make up`` does through the control plane's own acts: tables, the operator's account, this machine's node."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.db import connections
+from django.db.models import QuerySet
+
+from enrollment import admission, people
+from modelforge.children import Child
+from nodes.callers import SYSTEM, Role
+from nodes.liveness import Liveness
+from nodes.models import CredentialState, Node
+
+FOLDERS = {
+    "STATE_DIR": "state",
+    "HF_CACHE_DIR": "hf-cache",
+    "ARTIFACT_DIR": "artifacts",
+    "QUARANTINE_DIR": "quarantine",
+}
+
+
+def prepare(password: str, username: str) -> str:
+    """Bring the tables up to date and see to it that the operator can log in; the password that works."""
+    call_command("migrate", verbosity=0, interactive=False)
+    person = User.objects.filter(username=username).first()
+    if person is None:
+        people.create(username, password, Role.OPERATOR, by=SYSTEM, now=datetime.now(UTC))
+    elif not person.check_password(password):  # up.json was lost, or the password was changed on the page
+        person.set_password(password)
+        person.save(update_fields=["password"])
+    connections.close_all()
+    return password
+
+
+def agent(var: Path, url: str, root: Path, environ: Mapping[str, str]) -> Child | None:
+    """The agent of this machine, enrolled where it is not; None where the control plane does not let it in."""
+    home = var / "agent"
+    settings = {name: text for name, text in environ.items() if not name.startswith("MODELFORGE_")}
+    settings |= {name: text for name, text in environ.items() if name.startswith("MODELFORGE_AGENT_")}
+    settings |= {f"MODELFORGE_AGENT_{name}": str(home / folder) for name, folder in FOLDERS.items()}
+    settings |= {
+        "MODELFORGE_AGENT_CONTROL_PLANE_URL": url,
+        "MODELFORGE_AGENT_RUN_DIR": str(home / "run"),
+        "MODELFORGE_AGENT_ALLOW_EPHEMERAL_STATE": "true",
+    }
+    for folder in FOLDERS.values():
+        (home / folder).mkdir(parents=True, exist_ok=True, mode=0o700)
+    command = [sys.executable, "-m", "agent"]
+    if not _is_known(var) and not _enroll(command, settings, root):
+        return None
+    return Child("agent", [*command, "run"], settings, var / "log" / "agent.log", root)
+
+
+def _enroll(command: list[str], settings: Mapping[str, str], root: Path) -> bool:
+    """By a one-time token, as on any server; it travels by standard input."""
+    invitation = admission.Invitation(display_name=socket.gethostname()[:255] or "this machine")
+    _, token = admission.invite(invitation, by=SYSTEM, now=datetime.now(UTC))
+    connections.close_all()
+    done = subprocess.run(
+        [*command, "enroll", "--token-file", "-"],
+        input=token.encode(),
+        env=dict(settings),
+        cwd=root,
+        capture_output=True,
+        timeout=60,
+    )
+    if done.returncode != 0:
+        sys.stderr.write(f"This machine's agent could not enroll:\n{done.stderr.decode(errors='replace')}\n")
+        sys.stderr.write("The control plane stays up without it.\n")
+    return done.returncode == 0
+
+
+def _is_known(var: Path) -> bool:
+    """Whether the agent's state names a node of this control plane that holds a credential."""
+    state = var / "agent" / "state"
+    held = any(os.path.exists(state / name) for name in ("node-credential", "node-credential.previous"))
+    known = _this_node(var).exclude(credential_state=CredentialState.REVOKED).exists()
+    connections.close_all()
+    return held and known
+
+
+def online(var: Path) -> bool:
+    """Whether this machine's node is online and has told its facts."""
+    return _this_node(var).filter(facts_at__isnull=False, heartbeat__liveness=Liveness.ONLINE).exists()
+
+
+def _this_node(var: Path) -> QuerySet[Node]:
+    """The node whose id stands in the agent's state, if there is one."""
+    try:
+        id = UUID((var / "agent" / "state" / "node-id").read_text(encoding="ascii").strip())
+    except (OSError, ValueError):
+        return Node.objects.none()
+    return Node.objects.filter(pk=id)

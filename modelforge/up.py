@@ -1,0 +1,227 @@
+"""``make up``: the whole control plane and one real agent on this machine, in the foreground."""
+
+import fcntl
+import json
+import os
+import secrets
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import IO, NoReturn
+
+import django
+import requests
+
+from modelforge.children import Child
+
+ROOT = Path(__file__).resolve().parent.parent
+PATIENCE = 90.0  # seconds for everything to be healthy
+USERNAME = "admin"
+
+
+class Stop(Exception):
+    """Ctrl-C or SIGTERM."""
+
+
+def main() -> int:
+    """Start, tell, watch, end."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _stop)
+    var = Path(os.environ.get("MODELFORGE_VAR_DIR") or ROOT / "var").absolute()
+    children: list[Child] = []
+    try:
+        lock = _alone(var)
+        host, port = _address()
+        url = f"http://{_name(host)}:{port}"
+        token = _settle_environment(var, url, host)
+        _say("Preparing the database")
+        django.setup()
+        from modelforge import first_start  # noqa: PLC0415 - needs the settings that the lines above made
+
+        password = first_start.prepare(_before(var).get("password") or secrets.token_urlsafe(12), USERNAME)
+        children += _processes(var, host, port)
+        _say("Starting web and worker")
+        for child in children:
+            child.start()
+        _wait(children, lambda: _ready(url), "the control plane is ready")
+        _say("Starting the agent of this machine")
+        agent = first_start.agent(var, url, ROOT, os.environ)
+        if agent is not None:
+            children.append(agent)
+            agent.start()
+            _wait(children, lambda: first_start.online(var), "this machine is online as a node")
+        told = {"url": url, "admin_token": token, "username": USERNAME, "password": password}
+        _keep(var / "up.json", told)
+        _tell(told, var)
+        _watch(children)
+    except Stop:
+        _say("\nStopping")
+        return 0
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)  # a second Ctrl-C must not leave children behind
+        for child in reversed(children):
+            child.stop()
+    lock.close()
+    return 0
+
+
+def _stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+    raise Stop
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+def fail(text: str) -> NoReturn:
+    """What is wrong and what to do, and no traceback."""
+    sys.exit("\n" + text)
+
+
+def _alone(var: Path) -> IO[str]:
+    """One control plane per folder."""
+    var.mkdir(parents=True, exist_ok=True)
+    lock = (var / "up.lock").open("a+")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        fail(f"This folder's control plane is up already; its address and login stand in {var / 'up.json'}.")
+    return lock
+
+
+def _address() -> tuple[str, int]:
+    """HOST and PORT, and nobody listens there yet."""
+    host, text = os.environ.get("HOST") or "127.0.0.1", os.environ.get("PORT") or "8000"
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) < 65536:
+        fail(f"PORT is {text!r}; say a number from 1 to 65535, such as: make up PORT=8001")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, int(text)))
+        except PermissionError:
+            fail(f"Port {text} may only be opened by root. Choose one from 1024 on: make up PORT=8000")
+        except OSError as fault:
+            remedy = f"Stop what listens there, or choose another port: make up PORT={int(text) + 1}"
+            fail(f"Port {text} on {host} cannot be opened: {fault.strerror}.\n{remedy}")
+    return host, int(text)
+
+
+def _name(host: str) -> str:
+    """The host to put into an address that is opened on this machine."""
+    if host in {"0.0.0.0", "::"}:  # noqa: S104 - compared, not bound
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host else host
+
+
+def _settle_environment(var: Path, url: str, host: str) -> str:
+    """The variables of the control plane's processes: what the operator set, else what fits this machine."""
+    environ = os.environ
+    environ["MODELFORGE_VAR_DIR"] = str(var)
+    environ["DJANGO_SETTINGS_MODULE"] = "modelforge.settings"
+    environ.setdefault("MODELFORGE_PUBLIC_URL", url)
+    environ.setdefault("MODELFORGE_ALLOWED_HOSTS", f"localhost,127.0.0.1,[::1],{socket.gethostname()},{_name(host)}")
+    (var / "static").mkdir(exist_ok=True)
+    (var / "log").mkdir(exist_ok=True)
+    if environ.get("MODELFORGE_OPERATOR_API_KEY"):
+        return environ["MODELFORGE_OPERATOR_API_KEY"]
+    kept = Path(environ.setdefault("MODELFORGE_OPERATOR_API_KEY_FILE", str(var / "admin-token")))
+    if not kept.exists():
+        _write(kept, secrets.token_urlsafe(32) + "\n")
+    return kept.read_text(encoding="ascii").strip()
+
+
+def _processes(var: Path, host: str, port: int) -> list[Child]:
+    """Web, and the worker with the scheduler in it."""
+    web = ["granian", "--interface", "wsgi", "--host", host, "--port", str(port), "--http", "1", "--no-ws"]
+    web += ["--workers", "2", "--blocking-threads", "1", "--respawn-failed-workers", "--workers-kill-timeout", "5"]
+    worker = ["celery", "--quiet", "--app", "modelforge.celery", "worker", "--beat", "--pool", "solo"]
+    worker += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
+    commands = {"web": [*web, "--log-level", "warning", "modelforge.wsgi:application"], "worker": worker}
+    return [
+        Child(name, [sys.executable, "-m", *command], os.environ, var / "log" / f"{name}.log", ROOT)
+        for name, command in commands.items()
+    ]
+
+
+def _ready(url: str) -> bool:
+    try:
+        return requests.get(f"{url}/readyz", timeout=5, proxies={"http": ""}).status_code == 200
+    except requests.RequestException:
+        return False
+
+
+def _wait(children: list[Child], seen: Callable[[], bool], what: str) -> None:
+    """Until it is seen; a child that dies meanwhile ends the wait with the end of its log."""
+    deadline = time.monotonic() + PATIENCE
+    while not seen():
+        for child in children:
+            if child.died is not None:
+                last = "\n".join(child.log.read_text(errors="replace").splitlines()[-15:])
+                fail(f"{last}\n\n{child.name} ended with exit code {child.died}; its log is {child.log}.")
+        if time.monotonic() > deadline:
+            fail(f"After {PATIENCE:g} s it is not so that {what}. Look into {children[0].log.parent}/*.log.")
+        time.sleep(0.1)
+
+
+def _watch(children: list[Child]) -> None:
+    """Start again what dies; where it keeps dying, end all."""
+    while True:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+        for child in children:
+            code = child.died
+            if code is None:
+                continue
+            _say(f"{datetime.now(UTC):%H:%M:%S} {child.name} ended with exit code {code}; its log is {child.log}.")
+            if not child.start_again():
+                fail(f"{child.name} keeps ending; stopping everything.")
+            _say(f"{child.name} was started again.")
+
+
+def _before(var: Path) -> dict[str, str]:
+    """What an earlier start told."""
+    try:
+        told = json.loads((var / "up.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _keep(path: Path, told: dict[str, str]) -> None:
+    _write(path, json.dumps(told, indent=2) + "\n")
+
+
+def _write(path: Path, text: str) -> None:
+    """Whole or not at all, readable by nobody else."""
+    new = path.with_name(f".{path.name}.new")
+    new.unlink(missing_ok=True)
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
+
+
+def _tell(told: dict[str, str], var: Path) -> None:
+    _say(
+        f"""
+ModelForge is up.
+
+  Address      {told["url"]}/admin/
+  Login        {told["username"]}
+  Password     {told["password"]}
+  Admin token  {told["admin_token"]}
+
+These are kept in {var / "up.json"}; the logs are in {var / "log"}. Ctrl-C stops everything.
+"""
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
