@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import math
+import re
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -99,7 +101,7 @@ def _event(entry: Entry, position: int, previous: str) -> AuditEvent:
         about_id=entry.about.id,
         about_label=entry.about.label[:255],
         node_id=entry.about.node_id,
-        details={name: plain(value) for name, value in entry.details.items()},
+        details=plain(entry.details),
         previous_hash=previous,
     )
 
@@ -107,10 +109,12 @@ def _event(entry: Entry, position: int, previous: str) -> AuditEvent:
 def plain(value: Any) -> Any:
     """A JSON value that every database gives back as it was, so that the chain can be proven again."""
     match value:
-        case bool() | None | int() | str():
+        case bool() | None | int():
             return value
+        case str():
+            return _UNSTORABLE.sub("\ufffd", value)
         case float():
-            return int(value) if value.is_integer() else round(value, 6)
+            return _plain_number(value)
         case timedelta():
             return plain(value.total_seconds())
         case datetime():
@@ -118,10 +122,21 @@ def plain(value: Any) -> Any:
         case date() | uuid.UUID():
             return str(value)
         case dict():
-            return {str(name): plain(item) for name, item in value.items()}
+            return {plain(str(name)): plain(item) for name, item in value.items()}
         case list() | tuple() | set() | frozenset():
             return [plain(item) for item in (sorted(value) if isinstance(value, set | frozenset) else value)]
     raise TypeError(f"the history holds no {type(value).__name__}")
+
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")  # NUL and halves of surrogate pairs, which PostgreSQL's JSON refuses
+
+
+def _plain_number(value: float) -> int | float | str:
+    """Six decimals at most; whole numbers whole, so that no -0.0 or 1e22 comes back as another text."""
+    if not math.isfinite(value):
+        return str(value)
+    rounded = round(value, 6)
+    return int(rounded) if rounded.is_integer() else rounded
 
 
 def hash_of(event: AuditEvent) -> str:
