@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+import structlog
 from django.db.models import Q
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
@@ -21,13 +22,13 @@ from enrollment.auth import bearer
 from enrollment.invitations import Invitation, TokenState, in_state
 from enrollment.models import EnrollmentToken
 from enrollment.serializers import (
-    InvitationRequest,
-    NewTokenAnswer,
-    Reason,
-    RevocationAnswer,
-    RotationAnswer,
-    RotationRequest,
-    TokenAnswer,
+    CredentialRotated,
+    CredentialRotation,
+    CredentialsRevoked,
+    EnrollmentTokenMade,
+    EnrollmentTokenShown,
+    NodeInvitation,
+    OptionalReason,
     TokenQuery,
 )
 from nodes import idempotency, refusals
@@ -36,6 +37,8 @@ from nodes.callers import IsOperator, IsReader, NodeCaller, Refused, address_of,
 from nodes.idempotency import Made
 from nodes.models import Node
 from nodes.query import Pages, read_body, read_query
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +68,13 @@ class EnrollView(AgentView):
         try:
             return admission.admit(message, by.token, address=by.address, request_id=by.request_id, now=now)
         except Refused as refused:
-            if refused.code is not Code.TOKEN_UNKNOWN:
-                raise
             parsed = secrets.parse(by.token, secrets.Kind.ENROLLMENT)
             handle = parsed.handle if parsed else "malformed"
-            raise attempts.failed("enroll", refused, address=by.address, handle=handle, now=now) from None
+            if refused.code is Code.TOKEN_UNKNOWN:
+                raise attempts.failed("enroll", refused, address=by.address, handle=handle, now=now) from None
+            said = {"code": refused.code.value, "address": by.address, "node_id": str(message.node_id)}
+            log.warning("enrollment refused", handle=handle, **said)
+            raise
 
 
 class RenewView(AgentView):
@@ -81,11 +86,14 @@ class RenewView(AgentView):
         return CredentialReply(credential=text, old_dies_at=credential.node.rotation_ends_at or now)
 
 
+_TAGS = ["admin"]
+
+
 class EnrollmentList(GenericAPIView[EnrollmentToken]):
     """Enrollment tokens: the list, and a new one."""
 
     queryset = EnrollmentToken.objects.order_by("-created_at", "-id")
-    serializer_class = TokenAnswer
+    serializer_class = EnrollmentTokenShown
     pagination_class = Pages
     filter_backends = ()
 
@@ -93,18 +101,26 @@ class EnrollmentList(GenericAPIView[EnrollmentToken]):
         """Readers read, operators invite."""
         return [IsReader() if self.request.method in SAFE_METHODS else IsOperator()]
 
-    @extend_schema(operation_id="node_enrollments_list", parameters=[TokenQuery], responses=TokenAnswer(many=True))
+    @extend_schema(
+        operation_id="node_enrollments_list",
+        tags=_TAGS,
+        summary="List enrollment tokens",
+        parameters=[TokenQuery],
+        responses=EnrollmentTokenShown(many=True),
+    )
     def get(self, request: Request) -> Response:
         """List enrollment tokens, newest first, without their secrets."""
         query, now = read_query(request, TokenQuery), datetime.now(UTC)
         standing = in_state(TokenState(query["state"]), now) if "state" in query else Q()
         page = self.paginate_queryset(self.get_queryset().filter(standing))
-        return self.get_paginated_response(TokenAnswer(page, many=True, context={"now": now}).data)
+        return self.get_paginated_response(EnrollmentTokenShown(page, many=True, context={"now": now}).data)
 
     @extend_schema(
         operation_id="node_enrollments_create",
-        request=InvitationRequest,
-        responses={201: NewTokenAnswer},
+        tags=_TAGS,
+        summary="Invite a node",
+        request=NodeInvitation,
+        responses={201: EnrollmentTokenMade},
         parameters=[idempotency.PARAMETER],
     )
     def post(self, request: Request) -> Response:
@@ -112,10 +128,10 @@ class EnrollmentList(GenericAPIView[EnrollmentToken]):
         by, now = caller_of(request), datetime.now(UTC)
 
         def make() -> Made:
-            body = read_body(request, InvitationRequest)
+            body = read_body(request, NodeInvitation)
             lifetime = timedelta(seconds=body.pop("expires_in_seconds"))
             token, secret = admission.invite(Invitation(lifetime=lifetime, **body), by=by, now=now)
-            answer = TokenAnswer(token, context={"now": now}).data | {"token": secret}
+            answer = EnrollmentTokenShown(token, context={"now": now}).data | {"token": secret}
             return Made(answer, created=str(token.pk), secret=True)
 
         return idempotency.once(request, make, by=by, now=now)
@@ -126,10 +142,15 @@ class EnrollmentDetail(APIView):
 
     permission_classes = (IsReader,)
 
-    @extend_schema(operation_id="node_enrollments_retrieve", responses=TokenAnswer)
+    @extend_schema(
+        operation_id="node_enrollments_retrieve",
+        tags=_TAGS,
+        summary="Read an enrollment token",
+        responses=EnrollmentTokenShown,
+    )
     def get(self, request: Request, id: UUID) -> Response:
         """Where it stands; never its secret."""
-        return Response(TokenAnswer(get_object_or_404(EnrollmentToken, pk=id)).data)
+        return Response(EnrollmentTokenShown(get_object_or_404(EnrollmentToken, pk=id)).data)
 
 
 class EnrollmentRevoke(APIView):
@@ -137,13 +158,19 @@ class EnrollmentRevoke(APIView):
 
     permission_classes = (IsOperator,)
 
-    @extend_schema(operation_id="node_enrollments_revoke", request=Reason, responses=TokenAnswer)
+    @extend_schema(
+        operation_id="node_enrollments_revoke",
+        tags=_TAGS,
+        summary="Revoke an enrollment token",
+        request=OptionalReason,
+        responses=EnrollmentTokenShown,
+    )
     def post(self, request: Request, id: UUID) -> Response:
         """Take it back at once."""
         token = get_object_or_404(EnrollmentToken, pk=id)
-        reason, now = read_body(request, Reason)["reason"], datetime.now(UTC)
+        reason, now = read_body(request, OptionalReason)["reason"], datetime.now(UTC)
         revoked = admission.revoke(token, reason=reason, by=caller_of(request), now=now)
-        return Response(TokenAnswer(revoked, context={"now": now}).data)
+        return Response(EnrollmentTokenShown(revoked, context={"now": now}).data)
 
 
 class RotateView(APIView):
@@ -153,8 +180,10 @@ class RotateView(APIView):
 
     @extend_schema(
         operation_id="node_credential_rotate",
-        request=RotationRequest,
-        responses=RotationAnswer,
+        tags=_TAGS,
+        summary="Rotate a node's credential",
+        request=CredentialRotation,
+        responses=CredentialRotated,
         parameters=[idempotency.PARAMETER],
     )
     def post(self, request: Request, id: UUID) -> Response:
@@ -162,7 +191,7 @@ class RotateView(APIView):
         node, by, now = get_object_or_404(Node, pk=id), caller_of(request), datetime.now(UTC)
 
         def make() -> Made:
-            body = read_body(request, RotationRequest)
+            body = read_body(request, CredentialRotation)
             overlap = timedelta(seconds=body["overlap_seconds"])
             credential, text = credentials.rotate(node, overlap=overlap, reason=body["reason"], by=by, now=now)
             answer = {
@@ -173,7 +202,7 @@ class RotateView(APIView):
                 "issued_at": now,
                 "old_dies_at": credential.node.rotation_ends_at,
             }
-            return Made(RotationAnswer(answer).data, created=str(credential.pk), secret=True, status=200)
+            return Made(CredentialRotated(answer).data, created=str(credential.pk), secret=True, status=200)
 
         return idempotency.once(request, make, by=by, now=now)
 
@@ -183,10 +212,16 @@ class RevokeView(APIView):
 
     permission_classes = (IsOperator,)
 
-    @extend_schema(operation_id="node_credential_revoke", request=Reason, responses=RevocationAnswer)
+    @extend_schema(
+        operation_id="node_credential_revoke",
+        tags=_TAGS,
+        summary="Revoke a node's credentials",
+        request=OptionalReason,
+        responses=CredentialsRevoked,
+    )
     def post(self, request: Request, id: UUID) -> Response:
         """Revoke all of them at once, without a replacement."""
         node = get_object_or_404(Node, pk=id)
-        reason, now = read_body(request, Reason)["reason"], datetime.now(UTC)
+        reason, now = read_body(request, OptionalReason)["reason"], datetime.now(UTC)
         revoked = credentials.revoke(node, reason=reason, by=caller_of(request), now=now)
-        return Response(RevocationAnswer({"node_id": node.pk, "revoked": revoked}).data)
+        return Response(CredentialsRevoked({"node_id": node.pk, "revoked": revoked}).data)

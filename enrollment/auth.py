@@ -157,7 +157,7 @@ class AdminTokenAuthentication(BaseAuthentication):
         if text is None:
             return None
         key = settings.OPERATOR_API_KEY
-        if key and hmac.compare_digest(text.encode("utf-8", "replace"), key.encode()):
+        if key and hmac.compare_digest(text.encode("latin-1", "replace"), key.encode()):  # WSGI hands on bytes so
             return Machine(), _script(request, "admin_token", Role.OPERATOR, "admin-token", "admin token")
         found = _key(request, text, datetime.now(UTC))
         return Machine(), _script(request, "api_key", Role(found.role), str(found.pk), found.name)

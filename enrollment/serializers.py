@@ -17,6 +17,7 @@ from enrollment.invitations import (
 from enrollment.models import EnrollmentToken
 from nodes.control import MAX_REASON
 from nodes.query import Paged, Strict
+from nodes.serializers_parts import LabelsField
 
 
 class TokenQuery(Paged):
@@ -25,7 +26,7 @@ class TokenQuery(Paged):
     state = serializers.ChoiceField(choices=[state.value for state in TokenState], required=False)
 
 
-class InvitationRequest(Strict):
+class NodeInvitation(Strict):
     """Who is invited, and for how long the token is good."""
 
     expires_in_seconds = serializers.IntegerField(
@@ -37,19 +38,19 @@ class InvitationRequest(Strict):
         default="", allow_blank=True, max_length=255, help_text="Empty: the agent's own, else its host name."
     )
     role = serializers.CharField(default="", allow_blank=True, max_length=64)
-    labels = serializers.DictField(child=serializers.CharField(allow_blank=True, max_length=255), default=dict)
+    labels = LabelsField(default=dict)
     production_eligible = serializers.BooleanField(default=False)
     lab_eligible = serializers.BooleanField(default=False)
     benchmark_eligible = serializers.BooleanField(default=False)
 
 
-class Reason(Strict):
+class OptionalReason(Strict):
     """Why; told in the history."""
 
     reason = serializers.CharField(default="", allow_blank=True, max_length=MAX_REASON)
 
 
-class RotationRequest(Reason):
+class CredentialRotation(OptionalReason):
     """For how long the old credential still works; 0 means that it dies now."""
 
     overlap_seconds = serializers.IntegerField(
@@ -59,10 +60,11 @@ class RotationRequest(Reason):
     )
 
 
-class TokenAnswer(serializers.ModelSerializer[EnrollmentToken]):
+class EnrollmentTokenShown(serializers.ModelSerializer[EnrollmentToken]):
     """An enrollment token as it stands, without its secret."""
 
     state = serializers.SerializerMethodField()
+    labels = LabelsField(read_only=True)
     node_id = serializers.UUIDField(read_only=True, allow_null=True, help_text="The node that used it.")
 
     class Meta:
@@ -85,7 +87,6 @@ class TokenAnswer(serializers.ModelSerializer[EnrollmentToken]):
             "node_id",
         ]
         read_only_fields = fields
-        extra_kwargs = {"labels": {"help_text": "Texts by name."}}
 
     @extend_schema_field(serializers.ChoiceField(choices=[state.value for state in TokenState]))
     def get_state(self, token: EnrollmentToken) -> str:
@@ -93,17 +94,17 @@ class TokenAnswer(serializers.ModelSerializer[EnrollmentToken]):
         return state_of(token, self.context.get("now") or datetime.now(UTC)).value
 
 
-class NewTokenAnswer(TokenAnswer):
+class EnrollmentTokenMade(EnrollmentTokenShown):
     """A new enrollment token with its secret, which is told this once."""
 
     token = serializers.CharField(read_only=True, help_text="mfe_...; told this once.")
 
-    class Meta(TokenAnswer.Meta):
-        fields = [*TokenAnswer.Meta.fields, "token"]
+    class Meta(EnrollmentTokenShown.Meta):
+        fields = [*EnrollmentTokenShown.Meta.fields, "token"]
         read_only_fields = fields
 
 
-class RotationAnswer(serializers.Serializer[Any]):
+class CredentialRotated(serializers.Serializer[Any]):
     """A new credential with its secret, which is told this once."""
 
     node_id = serializers.UUIDField()
@@ -116,7 +117,7 @@ class RotationAnswer(serializers.Serializer[Any]):
     )
 
 
-class RevocationAnswer(serializers.Serializer[Any]):
+class CredentialsRevoked(serializers.Serializer[Any]):
     """What a revocation did."""
 
     node_id = serializers.UUIDField()

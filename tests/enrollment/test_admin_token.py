@@ -76,9 +76,10 @@ def test_the_last_use_is_noted_at_most_once_a_minute(key: tuple[ApiKey, str]) ->
     noted = ApiKey.objects.get().last_used_at
     ask(key[1])
     assert ApiKey.objects.get().last_used_at == noted is not None
-    ApiKey.objects.update(last_used_at=noted - timedelta(minutes=1))
+    long_ago = noted - timedelta(minutes=1)
+    ApiKey.objects.update(last_used_at=long_ago)
     ask(key[1])
-    assert ApiKey.objects.get().last_used_at >= noted
+    assert ApiKey.objects.filter(last_used_at__gte=noted).exists()
 
 
 def test_unknown_keys_are_throttled_and_the_right_one_is_not(api: Client, settings: Settings) -> None:

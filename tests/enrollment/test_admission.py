@@ -1,6 +1,7 @@
 """Letting a node in: once, and nobody else."""
 
 from datetime import datetime
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,7 @@ def test_a_node_is_let_in_as_the_invitation_says(operator: Caller, now: datetime
     ],
 )
 def test_where_the_invitation_names_no_node_the_agent_does(
-    said: dict[str, str], name: str, operator: Caller, now: datetime
+    said: dict[str, Any], name: str, operator: Caller, now: datetime
 ) -> None:
     """Field case 15."""
     _, token = invited(operator, now)

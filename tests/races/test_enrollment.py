@@ -78,7 +78,7 @@ def test_one_agent_that_asks_eight_times_at_once_is_one_node_with_one_good_crede
 def test_one_new_node_with_two_tokens_at_once_spends_both_in_turn_and_is_one_node(operator: Caller) -> None:
     tokens = [invited(operator, NOW)[1] for _ in range(2)]
     message = enroll()
-    outcomes = race(*[lambda token=token: admit(token, NOW, message) for token in tokens])  # type: ignore[misc]
+    outcomes = race(*[lambda token=token: admit(token, NOW, message) for token in tokens])
     assert all(isinstance(outcome, wire.Enrolled) for outcome in outcomes)
     assert Node.objects.count() == 1
     assert Counter(states(message.node_id)) == {"superseded": 1, "pending": 1}
@@ -159,7 +159,7 @@ def test_a_node_enrolled_by_many_tokens_while_it_first_speaks_ends_with_one_cred
     tokens = [invited(operator, NOW)[1] for _ in range(4)]
     outcomes = race(
         lambda: identify(first.credential, NOW).node_id,
-        *[lambda token=token: admit(token, NOW, message) for token in tokens],  # type: ignore[misc]
+        *[lambda token=token: admit(token, NOW, message) for token in tokens],
     )
     live = NodeCredential.objects.filter(state__in=["pending", "active"])
     assert live.count() == 1
