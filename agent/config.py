@@ -87,6 +87,7 @@ class Config:
     allow_ephemeral_state: bool
     facts_interval: timedelta
     nvml_timeout: timedelta
+    park: timedelta  # the first wait after a refusal that only a person can mend; it doubles
     log_level: str
     log_format: str
     warnings: list[str]
@@ -114,6 +115,7 @@ def load(environ: MutableMapping[str, str], *, need_control_plane: bool = True) 
         allow_ephemeral_state=read.flag("MODELFORGE_AGENT_ALLOW_EPHEMERAL_STATE", default=False),
         facts_interval=read.duration("MODELFORGE_AGENT_FACTS_INTERVAL", 300, low=1, high=86400),
         nvml_timeout=read.duration("MODELFORGE_AGENT_NVML_TIMEOUT", 10, low=0.1, high=300),
+        park=read.duration("MODELFORGE_AGENT_PARK_SECONDS", 30, low=1, high=900),
         log_level=read.choice("MODELFORGE_AGENT_LOG_LEVEL", "info", ("debug", "info", "warning", "error")),
         log_format=read.choice("MODELFORGE_AGENT_LOG_FORMAT", "auto", ("auto", "json", "text")),
         warnings=[f"These variables mean nothing to the agent: {', '.join(unknown)}."] if unknown else [],

@@ -45,6 +45,7 @@ class Pulse:
         boot_id: UUID,
         hostname: str,
         display_name: str,
+        park: timedelta = PARK_FLOOR,
     ) -> None:
         self._client = client
         self._identity = identity
@@ -59,7 +60,7 @@ class Pulse:
         self._interval = timedelta(seconds=15)
         self._answered_before = False
         self._transient = Backoff(floor=RETRY_FLOOR, cap=RETRY_CAP, rng=rng)
-        self._parked = Backoff(floor=PARK_FLOOR, cap=PARK_CAP, rng=rng)
+        self._parked = Backoff(floor=park, cap=PARK_CAP, rng=rng)
         self._renewal = Backoff(floor=PARK_FLOOR, cap=PARK_CAP, rng=rng)
         self._renew_at = 0.0
         self._telemetry_interval: timedelta | None = None  # not told yet

@@ -31,6 +31,7 @@ KNOWN = frozenset(
         "MODELFORGE_AGENT_FACTS_INTERVAL",
         "MODELFORGE_AGENT_REQUEST_TIMEOUT",
         "MODELFORGE_AGENT_NVML_TIMEOUT",
+        "MODELFORGE_AGENT_PARK_SECONDS",
         "MODELFORGE_AGENT_LOG_LEVEL",
         "MODELFORGE_AGENT_LOG_FORMAT",
         # Read by the Compose files, not by the agent; in the same .env.
