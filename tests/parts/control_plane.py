@@ -157,10 +157,18 @@ class ControlPlane:
             found = self.sql("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY 1")
         return [name for (name,) in found]
 
+    def swept_at(self) -> datetime:
+        """When the last sweep ran."""
+        ((at,),) = self.sql("SELECT swept_at FROM nodes_controlplane")
+        found: datetime = datetime.fromisoformat(at) if isinstance(at, str) else at
+        return found if found.tzinfo else found.replace(tzinfo=UTC)
+
     def put_back(self, table: str, columns: Sequence[str], by: timedelta) -> None:
         """Move instants into the past, as if the control plane had been away for so long."""
         seconds = by.total_seconds()
-        moved = "{0} = {0} - interval '{1} seconds'" if POSTGRES else "{0} = strftime('%Y-%m-%d %H:%M:%f', {0}, '-{1} seconds')"
+        moved = "{0} = {0} - interval '{1} seconds'"
+        if not POSTGRES:
+            moved = "{0} = strftime('%Y-%m-%d %H:%M:%f', {0}, '-{1} seconds')"
         self.sql(f"UPDATE {table} SET {', '.join(moved.format(column, seconds) for column in columns)}")  # noqa: S608
 
     def _child(self, name: str, command: Sequence[str]) -> Child:
