@@ -55,9 +55,12 @@ class Reply:
 
 
 class Client:
-    """Speaks the agent's protocol. Not shared between threads: each loop has its own, and so its own connection."""
+    """Speaks the agent's protocol. Not shared between threads: each loop has its own, and so its own connection.
 
-    def __init__(self, link: Link) -> None:
+    ``context`` is what ``trust(link)`` gives; clients that share one save the memory of the system's list of CAs.
+    """
+
+    def __init__(self, link: Link, context: ssl.SSLContext | None = None) -> None:
         self._link = link
         self.skew: timedelta | None = None  # this machine's clock minus the control plane's, as of the last answer
         session = _Session()
@@ -74,7 +77,8 @@ class Client:
         )
         if link.proxy:
             session.proxies = {"http": link.proxy, "https": link.proxy}
-        session.mount("https://", _Adapter(trust(link)))
+        if link.encrypted:
+            session.mount("https://", _Adapter(context or trust(link)))
         if link.encrypted and not link.tls_verify:
             urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # said once, at start, by the agent
         self._session = session

@@ -1,6 +1,5 @@
 """The agent as a process: puts the parts together, watches over the two loops, and says goodbye when it is stopped."""
 
-import argparse
 import logging
 import os
 import platform
@@ -14,7 +13,7 @@ from threading import Event, Thread
 from uuid import uuid4
 
 from agent import __version__, config, facts, health, logs, protocol, wire
-from agent.client import Client
+from agent.client import Client, trust
 from agent.clock import SystemClock
 from agent.config import Config, ConfigError
 from agent.gpus import Gpus
@@ -52,9 +51,10 @@ class Daemon:
         volumes = volumes_of(settings)
         sampler = Sampler(volumes, self._gpus)
         told = agent_facts(settings, state)
-        self._goodbyes = Client(settings.link)
+        context = trust(settings.link) if settings.link.encrypted else None
+        self._goodbyes = Client(settings.link, context)
         self._observer = Observer(
-            client=Client(settings.link),
+            client=Client(settings.link, context),
             identity=identity,
             health=self._health,
             clock=clock,
@@ -66,7 +66,7 @@ class Daemon:
             interval=settings.facts_interval,
         )
         self._pulse = Pulse(
-            client=Client(settings.link),
+            client=Client(settings.link, context),
             identity=identity,
             observer=self._observer,
             health=self._health,
@@ -75,6 +75,7 @@ class Daemon:
             boot_id=self.boot_id,
             hostname=hostname,
             display_name=settings.display_name,
+            park=settings.park,
         )
 
     def run(self) -> int:
@@ -152,7 +153,7 @@ def agent_facts(settings: Config, state: State) -> wire.AgentFacts:
     )
 
 
-def main(_: argparse.Namespace) -> int:
+def main(_: object = None) -> int:
     """``run``: the exit codes are those of ``python -m agent --help``."""
     try:
         settings = config.load(os.environ)

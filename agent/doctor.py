@@ -1,6 +1,5 @@
 """The command that finds out why a node does not get through: checks every step of the way and says what to do."""
 
-import argparse
 import os
 import socket
 import ssl
@@ -40,10 +39,10 @@ class Finding:
     exit_code: int = EXIT_OK
 
     def __str__(self) -> str:
-        return redact(f"{self.level:<4}  {self.subject:<14} {self.text}")
+        return redact(f"{self.level:<4}  {self.subject:<17} {self.text}")
 
 
-def main(_: argparse.Namespace) -> int:
+def main(_: object = None) -> int:
     """``doctor``: prints a line for each check; exit code 0, or that of the first failure."""
     worst = EXIT_OK
     for finding in examine():
@@ -100,7 +99,7 @@ def disks(settings: Config) -> Iterator[Finding]:
     """The four data volumes."""
     for volume in daemon.volumes_of(settings):
         found = volumes.facts(volume)
-        subject = f"volume {volume.name}"[:14]
+        subject = f"volume {volume.name}"
         if found.total_bytes.value is None:
             level: Literal["warn", "FAIL"] = "FAIL" if volume.name == "state" else "warn"
             text = f"{volume.path} cannot be looked at ({_why(found.total_bytes)}). Mount a folder there."

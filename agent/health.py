@@ -1,6 +1,5 @@
 """How the agent is, told through a small file in memory, so that a container without a port can still be asked."""
 
-import argparse
 import json
 import logging
 import os
@@ -176,7 +175,7 @@ def of_folder(folder: Path) -> Verdict:
     return judge(report, monotonic=SystemClock().monotonic(), alive=alive)
 
 
-def main(_: argparse.Namespace) -> int:
+def main(_: object = None) -> int:
     """``health``: exit code 0 when healthy, 1 when not. Imports little: a container asks every half minute."""
     folder = Path(os.environ.get("MODELFORGE_AGENT_RUN_DIR", "").strip() or "/tmp/modelforge-agent")  # noqa: S108
     verdict = of_folder(folder)

@@ -45,7 +45,8 @@ def enroll(settings: Config, token_file: str | None) -> int:
         token = _read_token(token_file)
     state = State(settings.state_dir)
     state.prepare(allow_ephemeral=settings.allow_ephemeral_state)
-    state.lock()
+    if state.known_id() is None:
+        state.lock()  # an id is about to be minted; a running agent that has one takes a new credential by itself
     if token_file is None and state.credential.recover() is not None:
         _say(f"Already enrolled as {state.node_id()}; nothing was done. To join again, pass --token-file.")
         return EXIT_OK

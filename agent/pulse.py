@@ -211,9 +211,7 @@ class Pulse:
         self._told = (trouble.code, now)
         extra = {"code": trouble.code, "request_id": trouble.request_id}
         if trouble.parks:
-            log.error(
-                "parked: %s. This agent stays up, asks again slowly and recovers by itself.", trouble, extra=extra
-            )
+            log.error("parked, asking again slowly until an operator mends it: %s", trouble, extra=extra)
         else:
             log.warning("%s", trouble, extra=extra)
 

@@ -134,6 +134,13 @@ def facts(hostname: str = "server01") -> wire.Facts:
     )
 
 
+class Quiet(Health):
+    """Health that is told to nobody: a crowd would write for seconds."""
+
+    def _change(self, **_: object) -> None:
+        pass
+
+
 class Parts:
     """An agent in parts: real identity on a real folder, real loops, told time, scripted answers."""
 
@@ -165,13 +172,13 @@ class Parts:
         )
         self.pulse = self.another_pulse(self.client, seed=seed)
 
-    def another_pulse(self, client: Client, *, seed: int) -> Pulse:
+    def another_pulse(self, client: Client, *, seed: int, health: Health | None = None) -> Pulse:
         """One more beat loop on the same identity, for crowds."""
         return Pulse(
             client=client,
             identity=self.identity,
             observer=self.observer,
-            health=self.health,
+            health=health or self.health,
             clock=self.clock,
             rng=Random(seed),
             boot_id=BOOT,

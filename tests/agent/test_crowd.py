@@ -3,7 +3,7 @@
 from heapq import heappop, heappush
 
 from agent.trouble import Trouble
-from tests.agent.simulated import Answering, Parts, gone
+from tests.agent.simulated import Answering, Parts, Quiet, gone
 
 
 def test_two_hundred_agents_come_back_from_an_outage_spread_out(parts: Parts) -> None:
@@ -34,7 +34,7 @@ def _crowd(parts: Parts, *, outage: tuple[float, float] | None, until: float) ->
             return None
 
         client.trouble = trouble
-        agents.append(parts.another_pulse(client, seed=number))
+        agents.append(parts.another_pulse(client, seed=number, health=Quiet(parts.run_dir, parts.clock)))
     queue: list[tuple[float, int]] = []
     for number, agent in enumerate(agents):
         heappush(queue, (agent.first_wait().total_seconds(), number))

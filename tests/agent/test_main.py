@@ -126,6 +126,22 @@ def test_it_parks_on_a_refusal_and_takes_a_new_credential_without_a_restart(
     assert CREDENTIAL[10:] not in agent.output
 
 
+def test_a_parked_agent_takes_what_enroll_brings(plane: ControlPlane, start: Start, tmp_path: Path) -> None:
+    """A revoked node is let in again beside its running agent, with a new invitation."""
+    joined(tmp_path)
+    (tmp_path / "state/node-credential").write_text(RENEWED)  # by now revoked
+    plane.rules[protocol.HEARTBEAT] = lambda request: (
+        plane.beat_reply() if request.bearer == CREDENTIAL else problem(401, "credential_revoked")
+    )
+    env = environment(tmp_path, plane.url)
+    agent = start(env)
+    plane.wait_for(protocol.HEARTBEAT)
+    done = command(env, "enroll", "--token-file", "-", stdin=TOKEN)
+    assert done.returncode == 0, done.stderr
+    plane.wait(lambda: plane.asked(protocol.HEARTBEAT)[-1].bearer == CREDENTIAL, "a beat with the new credential")
+    assert agent.process.poll() is None
+
+
 def test_gateway_errors_are_outlasted(plane: ControlPlane, start: Start, tmp_path: Path) -> None:
     """Field case 40."""
     joined(tmp_path)
