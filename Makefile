@@ -8,6 +8,8 @@ VENV = $(or $(MODELFORGE_VENV),.venv)
 BIN = $(VENV)/bin
 TESTS ?=
 WORKERS ?= 2
+# Know no database: run in the second pass only.
+ONCE = tests/agent tests/nvml tests/setup
 
 export PORT HOST
 
@@ -34,7 +36,7 @@ test: tools
 
 test-postgresql: tools
 	@echo "Tests on PostgreSQL and Valkey"
-	@MODELFORGE_TEST_DATABASE=postgresql $(BIN)/python -m pytest -n $(WORKERS) $(TESTS)
+	@MODELFORGE_TEST_DATABASE=postgresql $(BIN)/python -m pytest -n $(WORKERS) $(ONCE:%=--ignore=%) $(TESTS)
 
 test-sqlite: tools
 	@echo "Tests on SQLite"

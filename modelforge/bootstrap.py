@@ -167,7 +167,7 @@ def main():  # type: () -> None
     new_enough_or_go_on_with_a_newer()
     files = kinds[sys.argv[1]]
     var = os.path.join(ROOT, "var")
-    os.makedirs(var, exist_ok=True)
+    os.makedirs(var, mode=0o700, exist_ok=True)
     with open(os.path.join(var, "bootstrap.lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two commands at once make one environment
         have, want = stamped(), wanted(files)

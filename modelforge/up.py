@@ -32,6 +32,7 @@ def main() -> int:
     """Start, tell, watch, end."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _stop)
+    os.umask(0o077)  # what is kept in var/ is nobody else's
     var = Path(os.environ.get("MODELFORGE_VAR_DIR") or ROOT / "var").absolute()
     children: list[Child] = []
     try:

@@ -6,6 +6,7 @@ from django.db.backends.postgresql.base import DatabaseWrapper as Postgres
 from django.db.backends.sqlite3.base import DatabaseWrapper as Sqlite
 
 TABLE = "nodes_auditevent"
+FLUSH = "sql_flush"
 
 
 def let_tests_flush_it() -> None:
@@ -27,5 +28,5 @@ def let_tests_flush_it() -> None:
         lift = [f"DROP TRIGGER {name}" for name, _ in triggers]
         return [*lift, *statements, *(sql for _, sql in triggers)]
 
-    setattr(Postgres.ops_class, "sql_flush", flush_postgres)
-    setattr(Sqlite.ops_class, "sql_flush", flush_sqlite)
+    for operations, flush in ((Postgres.ops_class, flush_postgres), (Sqlite.ops_class, flush_sqlite)):
+        setattr(operations, FLUSH, flush)

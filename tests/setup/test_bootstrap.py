@@ -1,0 +1,149 @@
+"""What `make up` says and does before there is an environment: the faults of real machines, each with its remedy."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FILES = ("requirements.txt", "agent/requirements.txt", "tests/requirements.txt")
+
+
+class Checkout:
+    """A folder with the real bootstrap.py and requirement files that ask for nothing, so that no index is needed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environment = folder / ".venv"
+        (folder / "modelforge").mkdir(parents=True)
+        self.script = folder / "modelforge" / "bootstrap.py"
+        self.script.write_bytes((ROOT / "modelforge" / "bootstrap.py").read_bytes())
+        for name in FILES:
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text("# nothing\n")
+
+    def run(self, before: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
+        """The script as the Makefile starts it; ``before`` is Python that makes the machine a worse one."""
+        start = f"import runpy, sys; sys.argv = ['bootstrap.py', 'tools']; {before}\n"
+        start += f"runpy.run_path({str(self.script)!r}, run_name='__main__')"
+        kept = {name: text for name, text in os.environ.items() if not name.startswith("MODELFORGE_")}
+        return subprocess.run(
+            [sys.executable, "-I", "-c", start],
+            env=kept | variables,
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+
+    @property
+    def stamp(self) -> dict[str, str]:
+        """What the environment was made from."""
+        found: dict[str, str] = json.loads((self.environment / "modelforge-stamp.json").read_text())
+        return found
+
+
+OLD = "sys.version_info = (3, 9, 2, 'final', 0)"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path / "a checkout")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    checkout = Checkout(tmp_path_factory.mktemp("made") / "a checkout")
+    done = checkout.run()
+    assert done.returncode == 0, done.stderr
+    assert "Making the virtual environment" in done.stdout
+    return checkout
+
+
+def test_an_old_python_is_named_with_the_remedy(checkout: Checkout) -> None:
+    done = checkout.run(OLD, PATH="/nowhere")
+    assert done.returncode == 1
+    assert "needs Python 3.11 or newer" in done.stderr
+    assert "is 3.9" in done.stderr
+    assert "make up PYTHON=" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not checkout.environment.exists()
+
+
+def test_an_old_python_goes_on_with_a_newer_one_of_the_path(checkout: Checkout, tmp_path: Path) -> None:
+    newer = tmp_path / "bin" / "python3.13"
+    newer.parent.mkdir()
+    newer.write_text('#!/bin/sh\n[ "$1" = -c ] && exit 0\necho "python3.13 was given $*"\n')
+    newer.chmod(0o755)
+    done = checkout.run(OLD, PATH=str(newer.parent))
+    assert done.stdout == f"python3.13 was given -I {checkout.script} tools\n"
+
+
+def test_an_old_python_under_a_new_name_is_not_taken(checkout: Checkout, tmp_path: Path) -> None:
+    shim = tmp_path / "bin" / "python3.13"
+    shim.parent.mkdir()
+    shim.write_text("#!/bin/sh\necho 'pyenv: python3.13: command not found' >&2\nexit 127\n")
+    shim.chmod(0o755)
+    done = checkout.run(OLD, PATH=str(shim.parent))
+    assert done.returncode == 1
+    assert "needs Python 3.11 or newer" in done.stderr
+
+
+@pytest.mark.parametrize("half", ["ensurepip", "venv"])
+def test_a_missing_half_of_venv_names_the_package_to_install(half: str, checkout: Checkout) -> None:
+    done = checkout.run(f"sys.modules[{half!r}] = None")
+    assert done.returncode == 1
+    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    assert f"apt install python{version}-venv" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.timeout(240)
+def test_a_second_start_only_compares(made: Checkout) -> None:
+    done = made.run()
+    assert (done.returncode, done.stdout) == (0, "")
+    assert set(made.stamp) == set(FILES)
+
+
+@pytest.mark.timeout(240)
+def test_a_changed_requirement_file_completes_the_environment(made: Checkout) -> None:
+    before = made.stamp
+    (made.folder / "tests/requirements.txt").write_text("# still nothing\n")
+    done = made.run()
+    assert done.returncode == 0, done.stderr
+    assert "Making" not in done.stdout
+    assert "tests/requirements.txt" in done.stdout
+    assert made.stamp["tests/requirements.txt"] != before["tests/requirements.txt"]
+
+
+@pytest.mark.timeout(240)
+def test_an_interrupted_installation_is_completed(made: Checkout) -> None:
+    (made.environment / "modelforge-stamp.json").unlink()
+    done = made.run()
+    assert done.returncode == 0, done.stderr
+    assert "Making" not in done.stdout
+    assert set(made.stamp) == set(FILES)
+
+
+@pytest.mark.timeout(240)
+def test_an_environment_whose_python_is_gone_is_made_anew(made: Checkout) -> None:
+    python = made.environment / "bin" / "python"
+    python.unlink()
+    python.symlink_to("/nowhere/python3.11")
+    done = made.run()
+    assert done.returncode == 0, done.stderr
+    assert "Making anew the virtual environment" in done.stdout
+    assert subprocess.run([python, "-c", ""], check=False).returncode == 0
+
+
+@pytest.mark.timeout(240)
+def test_what_cannot_be_installed_is_told_and_not_stamped(made: Checkout) -> None:
+    (made.folder / "tests/requirements.txt").write_text("nowhere-to-be-found==1.0 --hash=sha256:" + "0" * 64 + "\n")
+    done = made.run(PIP_NO_INDEX="1", PIP_FIND_LINKS="", PIP_CONFIG_FILE="/dev/null")
+    assert done.returncode == 1
+    assert "nowhere-to-be-found" in done.stderr
+    assert "run the command again" in done.stderr
+    assert not (made.environment / "modelforge-stamp.json").exists()

@@ -1,0 +1,69 @@
+"""`make up` beside other programs and under rude treatment: clear lines, and no process left behind."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.parts.ports import free_port, until
+from tests.parts.up import Up
+
+ROOT = Path(__file__).parents[2]
+
+
+def start(var: Path, port: int | str) -> subprocess.CompletedProcess[str]:
+    """A start that is expected to end by itself."""
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("MODELFORGE_")}
+    return subprocess.run(
+        [sys.executable, "-m", "modelforge.up"],
+        env=kept | {"MODELFORGE_VAR_DIR": str(var), "PORT": str(port)},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_a_port_in_use_is_named_with_another_to_try(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        done = start(tmp_path, port)
+    assert done.returncode == 1
+    assert f"Port {port} on 127.0.0.1 cannot be opened" in done.stderr
+    assert f"make up PORT={port + 1}" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "up.json").exists()
+
+
+@pytest.mark.parametrize("port", ["http", "0", "70000", "-1"])
+def test_a_port_that_is_none_is_refused(port: str, tmp_path: Path) -> None:
+    done = start(tmp_path, port)
+    assert done.returncode == 1
+    assert "say a number from 1 to 65535" in done.stderr
+
+
+@pytest.mark.walk
+@pytest.mark.timeout(300)
+def test_one_folder_has_one_control_plane_and_its_sudden_death_leaves_no_process_behind(tmp_path: Path) -> None:
+    up = Up([sys.executable, "-m", "modelforge.up"], ROOT, tmp_path / "var", free_port())
+    try:
+        up.told()
+        second = start(tmp_path / "var", free_port())
+        assert second.returncode == 1
+        assert "is up already" in second.stderr
+        family = up.family()
+        assert len(family) >= 5  # web and its workers, worker and its scheduler, agent
+        os.kill(up.supervisor.pid, signal.SIGKILL)
+        until(lambda: not [child for child in family if _lives(child)], "all children ended", within=30)
+    finally:
+        up.end()
+
+
+def _lives(process: psutil.Process) -> bool:
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE

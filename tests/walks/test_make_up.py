@@ -1,0 +1,69 @@
+"""The promise's first sentence: a fresh clone, `make up`, and this very server is online in the node list."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.parts.ports import free_port
+from tests.parts.start import BACKEND
+from tests.parts.up import Up
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = [
+    pytest.mark.walk,
+    pytest.mark.timeout(400),
+    pytest.mark.skipif(os.environ.get(BACKEND, "postgresql") != "sqlite", reason="it runs on SQLite: shown there"),
+]
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """What a stranger has; only the packages are not fetched again."""
+    folder = tmp_path / "clone"
+    subprocess.run(["git", "clone", "-q", "--no-hardlinks", str(ROOT), str(folder)], check=True)
+    return folder
+
+
+def make_up(clone: Path, port: int, home: Path) -> Up:
+    home.mkdir(exist_ok=True)
+    command = ["make", "up", f"PYTHON={sys.executable}"]
+    return Up(command, clone, clone / "var", port, HOME=str(home), MODELFORGE_VENV=sys.prefix)
+
+
+def test_a_fresh_clone_brings_this_server_online_and_goes_on_as_the_same_node(clone: Path, tmp_path: Path) -> None:
+    port, home = free_port(), tmp_path / "home"
+    up = make_up(clone, port, home)
+    try:
+        first, node = up.told(), up.node()
+        assert set(first) == {"url", "admin_token", "username", "password"}
+        assert first["url"] == f"http://127.0.0.1:{port}"
+        assert (clone / "var" / "up.json").stat().st_mode & 0o777 == 0o600
+        assert node["liveness"] == "online"
+        assert all(text in up.log.read_text() for text in first.values())
+        processes = up.family()
+        secrets = (first["admin_token"], first["password"])
+        said = " ".join(" ".join(process.cmdline()) for process in processes)
+        assert not [secret for secret in secrets if secret in said]
+        assert up.interrupt() in {0, 2, -2}  # make itself says that it was interrupted
+        assert not [
+            process for process in processes if process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        ]
+        assert not subprocess.run(
+            ["git", "status", "--porcelain"], cwd=clone, capture_output=True, text=True, check=True
+        ).stdout.replace(f"?? {up.log.name}\n", "")
+    finally:
+        up.end()
+    up = make_up(clone, port, home)
+    try:
+        assert up.told() == first
+        assert up.node()["id"] == node["id"]
+        assert up.node()["liveness"] == "online"
+    finally:
+        up.end()
+    shutil.rmtree(clone)
