@@ -142,7 +142,7 @@ def _link(read: Variables, environ: MutableMapping[str, str], *, needed: bool) -
         url=url,
         tls_verify=read.flag(TLS_VERIFY, default=True),
         ca_file=_ca_file(read),
-        timeout=read.duration("MODELFORGE_AGENT_REQUEST_TIMEOUT", 20, low=0.5, high=120),
+        timeout=read.duration("MODELFORGE_AGENT_REQUEST_TIMEOUT", 20, low=0.5, high=40),
         proxy=_proxy(read, environ, url) if url else None,
     )
     allowed = read.flag(ALLOW_INSECURE, default=False)

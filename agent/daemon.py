@@ -146,7 +146,7 @@ def agent_facts(settings: Config, state: State) -> wire.AgentFacts:
         protocol=protocol.VERSION,
         python=platform.python_version(),
         started_at=SystemClock().now(),
-        tls_verify=settings.link.verified,
+        tls_verify=settings.link.tls_verify and settings.link.verified,
         ca=settings.link.ca,
         proxy=settings.link.proxy is not None,
         state_ephemeral=state.ephemeral,

@@ -26,7 +26,7 @@ PARK_FLOOR, PARK_CAP = timedelta(seconds=30), timedelta(minutes=15)
 SHORTEST_INTERVAL, LONGEST_INTERVAL = timedelta(seconds=1), timedelta(hours=1)
 TELL_AGAIN_AFTER = timedelta(hours=1)
 SKEW_WORTH_A_WARNING = timedelta(seconds=60)
-LONGEST_TURN = timedelta(minutes=2)
+LONGEST_TURN = timedelta(minutes=3)  # three requests (join, beat, renew) at the longest timeout
 _LOOK_WHILE_PARKED = timedelta(seconds=2)
 
 

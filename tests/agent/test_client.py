@@ -1,6 +1,7 @@
 """The client over real sockets: whom it believes, what it follows, and what it says when it does not get through."""
 
 import json
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from agent.client import MAX_REPLY_BYTES, Client
 from agent.config import Link
 from agent.trouble import Faltering, NotModelForge, Redirected, Refused, Trouble, Unreachable
 from tests.agent.scripted import CREDENTIAL, DROP, Answer, ControlPlane, http_date, page, problem, said
+from tests.parts.ports import until
 
 BEAT_REPLY = {"heartbeat_interval_seconds": 15, "telemetry_interval_seconds": 60}
 
@@ -139,6 +141,20 @@ def test_nobody_listening_is_refused() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         assert _kind(f"http://127.0.0.1:{unused.getsockname()[1]}") == "refused"
+
+
+def test_troubles_leave_no_descriptor_open(plane: ControlPlane) -> None:
+    """Hundreds of failed tries over one outage must not use up the process's files."""
+    client = Client(Link(url=plane.url, timeout=timedelta(seconds=5)))
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(40):
+        plane.answer(protocol.HEARTBEAT, DROP, page(503), page(301, Location="/x"), page(200), problem(401, "x"))
+        for _ in range(5):
+            with pytest.raises(Trouble):
+                client.call("POST", protocol.HEARTBEAT, bearer=CREDENTIAL, answer=wire.BeatReply)
+    # One connection is kept, at both of its ends; the server's threads close theirs when they see the client's end.
+    until(lambda: len(os.listdir("/proc/self/fd")) <= before + 2, "as many descriptors as before")
+    client.close()
 
 
 def test_an_unknown_name_is_a_dns_trouble() -> None:
