@@ -1,6 +1,5 @@
-"""The home page: how the fleet is at a glance, what needs attention, and what happened; a constant number of queries."""
+"""The home page: how the fleet is at a glance, what needs attention, what happened; a constant number of queries."""
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,11 +14,11 @@ from nodes.admin.access import clock, may_act, may_read
 from nodes.admin.flags import Flag, flags_of
 from nodes.admin.fleet import FLAGS, fleet, is_, needs_attention
 from nodes.admin.pictures import Line, Picture
-from nodes.wording import relative, size, span
 from nodes.audit import events
 from nodes.event_types import EventType
 from nodes.liveness import Liveness
 from nodes.models import Accelerator, ControlPlane, Node
+from nodes.wording import relative, size, span
 
 LOOKS_BACK = timedelta(hours=24)
 EVENTS_READ = 5000  # of a day's changes in liveness; a fleet that flaps more is drawn from where they begin
@@ -146,7 +145,7 @@ def _plane(now: datetime) -> Plane:
         return Plane("warning", "no sweep yet", "The worker has not run yet: is Celery up?", interval, None)
     late = now - swept > max(3 * settings.SWEEP_INTERVAL, timedelta(seconds=30))
     if late:
-        detail = f"The last sweep was {relative(swept, now)}: is the Celery worker with beat up? What you see is still right."
+        detail = f"The last sweep was {relative(swept, now)}: is the Celery worker up? What you see is still right."
         return Plane("danger", "sweep is late", detail, interval, swept)
     return Plane("success", "healthy", "", interval, swept)
 
@@ -212,11 +211,3 @@ def thinned(points: list[tuple[datetime, float | None]], most: int = 400) -> lis
             held = []
         held.append(point)
     return kept
-
-
-def attention_badge(request: HttpRequest) -> str:
-    """The number beside "Compute nodes" in the sidebar; nothing where all is well."""
-    if not may_read(request):
-        return ""
-    count = Counter(attention=Node.objects.filter(needs_attention(clock())).count())["attention"]
-    return str(count) if count else ""

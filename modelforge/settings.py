@@ -3,10 +3,8 @@
 from datetime import timedelta
 from pathlib import Path
 
-from django.templatetags.static import static
-from django.urls import reverse_lazy
-
 from modelforge.environment import read
+from modelforge.pages import UNFOLD as UNFOLD
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = read(BASE_DIR)
@@ -119,84 +117,6 @@ STORAGES = {
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedStaticFilesStorage"},
 }
 WHITENOISE_USE_FINDERS = True
-
-# The admin pages.
-UNFOLD = {
-    "SITE_TITLE": "ModelForge",
-    "SITE_HEADER": "ModelForge",
-    "SITE_SYMBOL": "memory",
-    "SITE_URL": reverse_lazy("admin:index"),
-    "SITE_FAVICONS": [
-        {"rel": "icon", "type": "image/svg+xml", "href": lambda request: static("nodes/favicon.svg")},
-    ],
-    "SHOW_HISTORY": False,
-    "SHOW_VIEW_ON_SITE": False,
-    "DASHBOARD_CALLBACK": "modelforge.dashboard.home",
-    "STYLES": [lambda request: static("nodes/admin.css")],
-    "SCRIPTS": [lambda request: static("nodes/admin.js")],
-    "COLORS": {
-        "primary": {
-            "50": "#f0fdfa",
-            "100": "#ccfbf1",
-            "200": "#99f6e4",
-            "300": "#5eead4",
-            "400": "#2dd4bf",
-            "500": "#14b8a6",
-            "600": "#0d9488",
-            "700": "#0f766e",
-            "800": "#115e59",
-            "900": "#134e4a",
-            "950": "#042f2e",
-        }
-    },
-    "SIDEBAR": {
-        "navigation": [
-            {
-                "title": "Fleet",
-                "items": [
-                    {"title": "Home", "icon": "home", "link": reverse_lazy("admin:index")},
-                    {
-                        "title": "Compute nodes",
-                        "icon": "dns",
-                        "link": reverse_lazy("admin:nodes_node_changelist"),
-                        "badge": "modelforge.dashboard.attention_badge",
-                        "permission": "nodes.admin.access.may_read",
-                    },
-                ],
-            },
-            {
-                "title": "Trust",
-                "separator": True,
-                "items": [
-                    {
-                        "title": "Enrollment",
-                        "icon": "key",
-                        "link": reverse_lazy("admin:enrollment_enrollmenttoken_changelist"),
-                        "permission": "nodes.admin.access.may_read",
-                    },
-                    {
-                        "title": "API keys",
-                        "icon": "vpn_key",
-                        "link": reverse_lazy("admin:enrollment_apikey_changelist"),
-                        "permission": "nodes.admin.access.may_read",
-                    },
-                    {
-                        "title": "Users",
-                        "icon": "group",
-                        "link": reverse_lazy("admin:auth_user_changelist"),
-                        "permission": "nodes.admin.access.may_read",
-                    },
-                    {
-                        "title": "Audit",
-                        "icon": "history",
-                        "link": reverse_lazy("admin:nodes_auditevent_changelist"),
-                        "permission": "nodes.admin.access.may_read",
-                    },
-                ],
-            },
-        ],
-    },
-}
 
 # REST.
 REST_FRAMEWORK = {

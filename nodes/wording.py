@@ -64,6 +64,11 @@ def number(amount: float) -> str:
     return f"{amount:.2f}".rstrip("0").rstrip(".")
 
 
+def short(model: str) -> str:
+    """A GPU's model without its maker: "H100 80GB HBM3"."""
+    return model.removeprefix("NVIDIA ").removeprefix("GeForce ")
+
+
 def value_of(reading: Any) -> Any:
     """The value of a stored reading, or None."""
     return reading.get("value") if isinstance(reading, Mapping) else None
@@ -88,7 +93,7 @@ def event_summary(details: Mapping[str, Any]) -> str:
     """An event's first details, in one line."""
     said = []
     for key, value in details.items():
-        if value in ("", None) or isinstance(value, dict | list):
+        if value in ("", None) or isinstance(value, dict | list) or key.endswith("handle"):
             continue
         said.append(f"{key.removesuffix('_seconds').replace('_', ' ')}: {_said(key, value)}")
     return " · ".join(said[:3])

@@ -12,13 +12,13 @@ from enrollment import credentials
 from enrollment.models import NodeCredential
 from nodes.admin.access import ReadOnlyAdmin
 from nodes.admin.forms import ReasonForm, choice, text
-from nodes.markup import badge, when
 from nodes.admin.node_page import PANELS
 from nodes.admin.rows import Button, Panel, Row
 from nodes.admin.verbs import NodeActPage
-from nodes.wording import DASH
 from nodes.callers import Caller
+from nodes.markup import badge, when
 from nodes.models import CredentialState, Node
+from nodes.wording import DASH
 
 SHOWN = 8
 
@@ -111,14 +111,15 @@ class NodeCredentialAdmin(ReadOnlyAdmin):
     def get_urls(self) -> list[URLPattern]:
         """Rotate and revoke, by node."""
         wrap = self.admin_site.admin_view
-        return [
+        pages = [
             path(
                 f"node/<uuid:key>/{verb}/",
                 wrap(page.as_view(model_admin=self)),
                 name=f"enrollment_nodecredential_{verb}",
             )
             for verb, page in (("rotate", Rotate), ("revoke", Revoke))
-        ] + super().get_urls()
+        ]
+        return [*pages, *super().get_urls()]
 
 
 def panel(node: Node, now: datetime) -> Panel:

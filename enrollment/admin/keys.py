@@ -10,15 +10,14 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from unfold.decorators import display
 
 from enrollment import keys
 from enrollment.models import ApiKey
 from nodes.admin.access import ReadOnlyAdmin, clock, may_act
 from nodes.admin.act_page import ActPage, Trail
 from nodes.admin.forms import choice, text
-from nodes.markup import badge, when
 from nodes.callers import Caller
+from nodes.markup import badge, when
 
 LIFETIMES = [("30", "30 days"), ("90", "90 days"), ("365", "1 year"), ("", "No end")]
 
@@ -143,16 +142,18 @@ class ApiKeyAdmin(ReadOnlyAdmin):
             *super().get_urls(),
         ]
 
-    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> HttpResponse:
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
         """The list says all there is."""
         return HttpResponseRedirect(reverse("admin:enrollment_apikey_changelist"))
 
-    @display(description="Name", ordering="name")
+    @admin.display(description="Name", ordering="name")
     def named(self, key: ApiKey) -> SafeString:
         """Its name."""
         return format_html('<b class="mf-clip mf-strong" title="{0}">{0}</b>', key.name)
 
-    @display(description="State")
+    @admin.display(description="State")
     def state(self, key: ApiKey) -> SafeString:
         """Live, expired or revoked."""
         if key.revoked_at is not None:
@@ -161,27 +162,27 @@ class ApiKeyAdmin(ReadOnlyAdmin):
             return badge("expired", "neutral")
         return badge("live", "success")
 
-    @display(description="Role", ordering="role")
+    @admin.display(description="Role", ordering="role")
     def role_shown(self, key: ApiKey) -> str:
         """What it may do."""
         return key.role
 
-    @display(description="Key", ordering="last_four")
+    @admin.display(description="Key", ordering="last_four")
     def recognised_by(self, key: ApiKey) -> SafeString:
         """The last four characters of its secret part."""
         return format_html('<code class="mf-mono" title="Handle {}">…{}</code>', key.handle, key.last_four)
 
-    @display(description="Ends", ordering="expires_at")
+    @admin.display(description="Ends", ordering="expires_at")
     def ends(self, key: ApiKey) -> SafeString | str:
         """When it ends by itself."""
         return when(key.expires_at, clock()) if key.expires_at else "no end"
 
-    @display(description="Last used", ordering="last_used_at")
+    @admin.display(description="Last used", ordering="last_used_at")
     def last_used(self, key: ApiKey) -> SafeString | str:
         """To the minute."""
         return when(key.last_used_at, clock()) if key.last_used_at else "never"
 
-    @display(description="Made", ordering="created_at")
+    @admin.display(description="Made", ordering="created_at")
     def made(self, key: ApiKey) -> SafeString:
         """When and by whom."""
         return format_html(
@@ -190,7 +191,7 @@ class ApiKeyAdmin(ReadOnlyAdmin):
             key.created_by,
         )
 
-    @display(description="")
+    @admin.display(description="")
     def verbs(self, key: ApiKey) -> SafeString | str:
         """Revoke a live one."""
         if key.revoked_at is not None:

@@ -9,8 +9,11 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import Group, User
 from django.db import transaction
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm
 from unfold.widgets import UnfoldAdminPasswordWidget
@@ -20,8 +23,9 @@ from nodes.admin.access import clock, may_act, may_read
 from nodes.admin.act_page import ActPage, Trail
 from nodes.admin.forms import choice, text
 from nodes.audit import Subject, record
-from nodes.callers import Caller, Role, person
+from nodes.callers import AUDITORS, OPERATORS, Caller, Role, person
 from nodes.event_types import EventType
+from nodes.markup import badge, when
 
 admin.site.unregister(User)
 admin.site.unregister(Group)  # Operators and Auditors are fixed; who is in them is set on a person's page
@@ -73,12 +77,16 @@ class AddPerson(ActPage):
 
 
 @admin.register(User)
-class PersonAdmin(UserAdmin, ModelAdmin):  # type: ignore[misc]
+class PersonAdmin(UserAdmin, ModelAdmin):  # type: ignore[misc, type-arg]
     """Operators keep accounts; only a superuser touches superusers and single permissions. Nobody is deleted."""
 
     form = UserChangeForm
     change_password_form = AdminPasswordChangeForm
-    list_display = ["username", "first_name", "last_name", "is_active", "is_superuser", "last_login"]
+    list_display_links = None
+    list_display = ["named", "acts_as", "state", "last_seen"]
+    change_list_template = "modelforge/list.html"
+    show_full_result_count = False
+    search_help_text = "Name or mail"
     list_filter = ["is_active", "groups"]
     actions = None
     fieldsets = (
@@ -89,6 +97,56 @@ class PersonAdmin(UserAdmin, ModelAdmin):  # type: ignore[misc]
         ("Dates", {"fields": ("last_login", "date_joined")}),
     )
     readonly_fields = ["last_login", "date_joined"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
+        """With everybody's groups."""
+        queryset: QuerySet[User] = super().get_queryset(request)
+        return queryset.prefetch_related("groups")
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """The list."""
+        add = ("Add person", reverse("admin:auth_user_add"))
+        context = {"title": "Users", "trail": [("Users", "")], "add": add if may_act(request) else None}
+        response: HttpResponse = super().changelist_view(request, context | (extra_context or {}))
+        return response
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """A person's page."""
+        context = {"trail": [("Users", reverse("admin:auth_user_changelist")), ("Person", "")]}
+        response: HttpResponse = super().change_view(request, object_id, form_url, context | (extra_context or {}))
+        return response
+
+    @admin.display(description="Name", ordering="username")
+    def named(self, user: User) -> SafeString:
+        """The name to log in with, and the person's own."""
+        return format_html(
+            '<a class="mf-name" href="{}"><b class="mf-clip" title="{}">{}</b>'
+            '<span class="mf-clip mf-subtle">{}</span></a>',
+            reverse("admin:auth_user_change", args=[user.pk]),
+            user.username,
+            user.username,
+            user.get_full_name(),
+        )
+
+    @admin.display(description="Acts as")
+    def acts_as(self, user: User) -> str:
+        """The role, as ``nodes.callers.person`` has it."""
+        groups = {group.name for group in user.groups.all()}
+        if user.is_superuser:
+            return "superuser"
+        return "operator" if OPERATORS in groups else "auditor" if AUDITORS in groups else "nothing"
+
+    @admin.display(description="State", ordering="is_active")
+    def state(self, user: User) -> SafeString:
+        """Whether the person may log in."""
+        return badge("active", "success") if user.is_active and user.is_staff else badge("inactive", "neutral")
+
+    @admin.display(description="Last login", ordering="last_login")
+    def last_seen(self, user: User) -> SafeString | str:
+        """When the person last logged in."""
+        return when(user.last_login, clock()) if user.last_login else "never"
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """Without what only superusers set."""

@@ -1,11 +1,10 @@
-"""Enroll a node: the form, the token shown once with the lines to paste, and the list of invitations."""
+"""The list of invitations, and the page that takes one back."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, ClassVar
 from uuid import UUID
 
 from django import forms
-from django.conf import settings
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -13,113 +12,24 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import RadioFilter
-from unfold.decorators import display
 
 from enrollment import admission
-from enrollment.admission import Invitation
+from enrollment.admin.enroll import EnrollNode
 from enrollment.invitations import TokenState, in_state, state_of
 from enrollment.models import EnrollmentToken
 from nodes.admin.access import ReadOnlyAdmin, clock, may_act
 from nodes.admin.act_page import ActPage, Trail
-from nodes.admin.forms import LabelsField, OptionalReasonForm, choice, switch, text
+from nodes.admin.forms import OptionalReasonForm
+from nodes.callers import Caller
 from nodes.markup import badge, when
 from nodes.wording import DASH
-from nodes.callers import Caller
 
-LIFETIMES = [
-    ("900", "15 minutes"),
-    ("3600", "1 hour"),
-    ("14400", "4 hours"),
-    ("86400", "1 day"),
-    ("604800", "7 days"),
-]
 TONES = {
     TokenState.OPEN: "success",
     TokenState.USED: "info",
     TokenState.EXPIRED: "neutral",
     TokenState.REVOKED: "neutral",
 }
-
-
-class InvitationForm(forms.Form):
-    """What is said about a node that is to come."""
-
-    display_name = text("Display name", most=255, placeholder="server01", help_text="Left empty: the agent names itself.")
-    role = text("Role", most=64, placeholder="primary-inference", help_text="Free text, for filters and schedulers.")
-    labels = LabelsField(label="Labels")
-    expires_in_seconds = choice("Valid for", LIFETIMES, initial="900", help_text="It works once, within this time.")
-    production_eligible = switch("Production", "Leave off until the node has passed acceptance.")
-    lab_eligible = switch("Lab")
-    benchmark_eligible = switch("Benchmark")
-
-
-class EnrollNode(ActPage):
-    """Invite one node."""
-
-    title = "Enroll node"
-    button = "Create enrollment token"
-    icon = "key"
-    form_class: ClassVar[type[forms.Form]] = InvitationForm
-    template = "modelforge/enroll.html"
-    effects = [
-        "Makes a token for one server, shown once on the next page.",
-        "Eligibility is metadata for schedulers: setting it launches nothing.",
-    ]
-
-    def find(self, key: Any) -> None:
-        """There is no subject yet."""
-        return
-
-    def back(self, subject: Any) -> str:
-        """The list of invitations."""
-        return reverse("admin:enrollment_enrollmenttoken_changelist")
-
-    def trail(self, subject: Any) -> Trail:
-        """Compute nodes -> Enroll node, as the deployment document has it."""
-        return [("Compute nodes", reverse("admin:nodes_node_changelist"))]
-
-    def act(self, subject: Any, form: forms.Form, *, by: Caller, now: datetime) -> HttpResponse:
-        """Make the token and show it once."""
-        said = dict(form.cleaned_data)
-        lifetime = timedelta(seconds=int(said.pop("expires_in_seconds")))
-        token, secret = admission.invite(Invitation(lifetime=lifetime, **said), by=by, now=now)
-        context = {
-            "title": "Enrollment token",
-            "trail": [*self.trail(subject), (self.title, reverse("admin:enrollment_enrollmenttoken_add")), ("Token", "")],
-            "token": token,
-            "secret": secret,
-            "now": now,
-            "env": env_lines(token, secret),
-            "plain_http": settings.PUBLIC_URL.startswith("http://"),
-            "back": self.back(subject),
-        }
-        return self.secret_once("modelforge/enrolled.html", context)
-
-
-def env_lines(token: EnrollmentToken, secret: str) -> str:
-    """The ``.env`` for the server, as the deployment document has it."""
-    name = one_line(token.display_name)
-    host = "".join(c if c.isalnum() or c in "-." else "-" for c in name.lower()).strip("-.")
-    appdata = "/mnt/cache/appdata/modelforge-node-agent"
-    lines = [
-        f"MODELFORGE_AGENT_CONTROL_PLANE_URL={settings.PUBLIC_URL}",
-        f"MODELFORGE_AGENT_ENROLLMENT_TOKEN={secret}",
-        f"MODELFORGE_AGENT_DISPLAY_NAME={name or '<name to show>'}",
-        f"MODELFORGE_AGENT_HOSTNAME={host or '<the real host name>'}",
-        "MODELFORGE_AGENT_TLS_VERIFY=true",
-        "MODELFORGE_AGENT_STATE_VOLUME=/mnt/user/appdata/modelforge-node-agent/state",
-        f"MODELFORGE_AGENT_HF_CACHE_VOLUME={appdata}/hf-cache",
-        f"MODELFORGE_AGENT_ARTIFACT_VOLUME={appdata}/artifacts",
-        f"MODELFORGE_AGENT_QUARANTINE_VOLUME={appdata}/quarantine",
-    ]
-    return "\n".join(lines)
-
-
-def one_line(name: str) -> str:
-    """A display name as a value that Compose's ``.env`` reader takes literally."""
-    plain = " ".join(name.split())
-    special = set("#$'\"\\`")
-    return "'" + plain.replace("\\", "\\\\").replace("'", "\\'") + "'" if special & set(plain) else plain
 
 
 class RevokeToken(ActPage):
@@ -215,36 +125,39 @@ class EnrollmentTokenAdmin(ReadOnlyAdmin):
             *super().get_urls(),
         ]
 
-    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> HttpResponse:
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
         """The list says all there is."""
         return HttpResponseRedirect(reverse("admin:enrollment_enrollmenttoken_changelist"))
 
-    @display(description="For", ordering="display_name")
+    @admin.display(description="For", ordering="display_name")
     def name(self, token: EnrollmentToken) -> SafeString:
         """Whom it invites."""
         return format_html(
-            '<span class="mf-name"><b class="mf-clip" title="{0}">{0}</b><span class="mf-clip mf-subtle">{1}</span></span>',
+            '<span class="mf-name"><b class="mf-clip" title="{0}">{0}</b>'
+            '<span class="mf-clip mf-subtle">{1}</span></span>',
             token.display_name or "any node",
             token.role,
         )
 
-    @display(description="State")
+    @admin.display(description="State")
     def state(self, token: EnrollmentToken) -> SafeString:
         """Open, used, expired or revoked."""
         state = state_of(token, clock())
         return badge(state.value, TONES[state])
 
-    @display(description="Token", ordering="last_four")
+    @admin.display(description="Token", ordering="last_four")
     def recognised_by(self, token: EnrollmentToken) -> SafeString:
         """The last four characters of its secret part."""
         return format_html('<code class="mf-mono" title="Handle {}">…{}</code>', token.handle, token.last_four)
 
-    @display(description="Valid until", ordering="expires_at")
+    @admin.display(description="Valid until", ordering="expires_at")
     def valid_until(self, token: EnrollmentToken) -> SafeString | str:
         """When it ends by itself."""
         return when(token.expires_at, clock())
 
-    @display(description="Used by")
+    @admin.display(description="Used by")
     def used_by(self, token: EnrollmentToken) -> SafeString | str:
         """The node that it let in."""
         if token.node is None or token.used_at is None:
@@ -257,7 +170,7 @@ class EnrollmentTokenAdmin(ReadOnlyAdmin):
             when(token.used_at, clock()),
         )
 
-    @display(description="Made", ordering="created_at")
+    @admin.display(description="Made", ordering="created_at")
     def made(self, token: EnrollmentToken) -> SafeString:
         """When and by whom."""
         return format_html(
@@ -266,7 +179,7 @@ class EnrollmentTokenAdmin(ReadOnlyAdmin):
             token.created_by,
         )
 
-    @display(description="")
+    @admin.display(description="")
     def verbs(self, token: EnrollmentToken) -> SafeString | str:
         """Revoke an open one."""
         if state_of(token, clock()) is not TokenState.OPEN:

@@ -1,4 +1,4 @@
-"""The page of one act: it says what will happen, asks for what the act needs, and shows a refusal as a plain message."""
+"""The page of one act: it says what will happen, asks for what the act needs, and shows a refusal in plain words."""
 
 from datetime import datetime
 from typing import Any, ClassVar
@@ -99,7 +99,7 @@ class ActPage(View):
     def render(self, template: str, context: dict[str, Any], *, status: int = 200) -> HttpResponse:
         """A page of the admin site."""
         site = self.model_admin.admin_site
-        self.request.current_app = site.name  # type: ignore[attr-defined]
+        self.request.current_app = site.name
         return TemplateResponse(self.request, template, site.each_context(self.request) | context, status=status)
 
     def secret_once(self, template: str, context: dict[str, Any]) -> HttpResponse:

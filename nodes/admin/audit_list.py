@@ -15,13 +15,12 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import DropdownFilter, RadioFilter, TextFilter
-from unfold.decorators import display
 
 from nodes.admin.access import ReadOnlyAdmin, clock
-from nodes.markup import when
-from nodes.wording import event_label, event_summary
 from nodes.event_types import EventType
+from nodes.markup import when
 from nodes.models import AuditEvent
+from nodes.wording import event_label, event_summary
 
 EXPORT = "/api/v1/audit-events"
 
@@ -128,7 +127,7 @@ class AuditEventAdmin(ReadOnlyAdmin):
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """The list, with the way to the whole as CSV and NDJSON."""
-        kept = {key: value for key, value in request.GET.items() if key in {"type", "node"} and value}
+        kept = {key: str(request.GET[key]) for key in ("type", "node") if request.GET.get(key)}
         context = {
             "title": "Audit",
             "trail": [("Audit", "")],
@@ -161,7 +160,7 @@ class AuditEventAdmin(ReadOnlyAdmin):
         event = AuditEvent.objects.filter(around).first()
         if event is None:
             raise Http404("There is no such event.")
-        request.current_app = self.admin_site.name  # type: ignore[attr-defined]
+        request.current_app = self.admin_site.name
         context = {
             "title": f"Event {event.position}",
             "trail": [("Audit", reverse("admin:nodes_auditevent_changelist")), (f"Event {event.position}", "")],
@@ -182,19 +181,20 @@ class AuditEventAdmin(ReadOnlyAdmin):
         """The history has no history."""
         raise Http404
 
-    @display(description="What", ordering="type")
+    @admin.display(description="What", ordering="type")
     def what(self, event: AuditEvent) -> SafeString:
         """The type in words, and what it says in short."""
         said = event_summary(event.details)
         return format_html(
-            '<a class="mf-name" href="{}"><b class="mf-clip">{}</b><span class="mf-clip mf-subtle" title="{}">{}</span></a>',
+            '<a class="mf-name" href="{}"><b class="mf-clip">{}</b>'
+            '<span class="mf-clip mf-subtle" title="{}">{}</span></a>',
             reverse("admin:nodes_auditevent_change", args=[event.position]),
             event_label(event.type),
             said,
             said or event.type,
         )
 
-    @display(description="About", ordering="about_label")
+    @admin.display(description="About", ordering="about_label")
     def about(self, event: AuditEvent) -> SafeString:
         """Whom it concerns, by the name of then; a node's leads to its page."""
         if event.node_id is None:
@@ -206,7 +206,7 @@ class AuditEventAdmin(ReadOnlyAdmin):
             event.about_label,
         )
 
-    @display(description="Actor", ordering="actor_label")
+    @admin.display(description="Actor", ordering="actor_label")
     def who(self, event: AuditEvent) -> SafeString:
         """Who did it, and from where."""
         return format_html(
@@ -216,12 +216,12 @@ class AuditEventAdmin(ReadOnlyAdmin):
             f" · {event.address}" if event.address else "",
         )
 
-    @display(description="When", ordering="at")
+    @admin.display(description="When", ordering="at")
     def at_shown(self, event: AuditEvent) -> SafeString:
         """When it happened."""
         return when(event.at, clock())
 
-    @display(description="No.", ordering="position")
+    @admin.display(description="No.", ordering="position")
     def number(self, event: AuditEvent) -> str:
         """Its place in the chain."""
         return str(event.position)

@@ -1,4 +1,4 @@
-"""What is odd about a node, each with its explanation and its remedy; the list, the node's page and the home show these."""
+"""What is odd about a node, each with its explanation and its remedy: for the list, the node's page and the home."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from typing import Literal
 
 from agent.protocol import SPOKEN, Code
 from nodes.admin.fleet import SKEW_TOLERATED
-from nodes.wording import exact, relative, span
 from nodes.liveness import Liveness
 from nodes.models import CredentialState, Heartbeat, Node
+from nodes.wording import exact, relative, span
 
 Tone = Literal["danger", "warning", "info", "neutral"]
 
@@ -74,8 +74,8 @@ def _refusals(node: Node, now: datetime) -> Iterator[Flag]:
             "conflict",
             "Identity conflict",
             f"Two processes speak with this node's identity: {copy.get('speaking_from') or 'one address'} is heard, "
-            f"{copy.get('address') or 'another address'} was refused (409, first {relative(node.identity_conflict_at, now)}). "
-            "Usually a cloned disk or a copied state volume.",
+            f"{copy.get('address') or 'another address'} was refused "
+            f"(409, first {relative(node.identity_conflict_at, now)}). Usually a cloned disk or a copied state volume.",
             "Stop the agent on the copy, empty its state volume and enroll it as a node of its own; then clear the "
             "conflict here.",
             "danger",

@@ -33,9 +33,7 @@ def is_online(now: datetime) -> Q:
 
 def is_offline(now: datetime) -> Q:
     """Marked so, or past its offline deadline, or never heard at all."""
-    return (
-        Q(heartbeat__isnull=True) | Q(heartbeat__liveness=Liveness.OFFLINE) | Q(heartbeat__offline_at__lte=now)
-    )
+    return Q(heartbeat__isnull=True) | Q(heartbeat__liveness=Liveness.OFFLINE) | Q(heartbeat__offline_at__lte=now)
 
 
 def is_(state: Liveness, now: datetime) -> Q:
@@ -100,7 +98,9 @@ def fleet(now: datetime) -> QuerySet[Node]:
             heard_at=F("heartbeat__last_heard_at"),
             vram_bytes=Coalesce(Subquery(vram), Value(0)),
             missing_accelerators=Coalesce(Subquery(missing), Value(0)),
-            tls_unverified=Case(When(TLS_UNVERIFIED, then=Value(True)), default=Value(False), output_field=BooleanField()),
+            tls_unverified=Case(
+                When(TLS_UNVERIFIED, then=Value(True)), default=Value(False), output_field=BooleanField()
+            ),
             gpu_state=KT("facts__gpu_runtime__state"),
             gpu_message=KT("facts__gpu_runtime__message"),
         )

@@ -44,7 +44,9 @@ class LabelsField(forms.CharField):
         return found
 
 
-def text(label: str, *, most: int, required: bool = False, help_text: str = "", placeholder: str = "") -> forms.CharField:
+def text(
+    label: str, *, most: int, required: bool = False, help_text: str = "", placeholder: str = ""
+) -> forms.CharField:
     """One line of text."""
     widget = UnfoldAdminTextInputWidget(attrs={"autocomplete": "off", "placeholder": placeholder})
     return forms.CharField(label=label, max_length=most, required=required, help_text=help_text, widget=widget)

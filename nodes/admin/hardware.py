@@ -1,14 +1,14 @@
 """A node's hardware as its page shows it: each measured value, or a dash with the reason why there is none."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from nodes import telemetry
 from nodes.admin.rows import Cell, Row, cell
-from nodes.wording import DASH, number, size, value_of, why_not
 from nodes.models import Accelerator, Node, Volume
+from nodes.wording import DASH, number, short, size, value_of, why_not
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def host(facts: Mapping[str, Any]) -> list[Row]:
     ]
 
 
-def _limit(reading: Any, say: Any, source: str) -> Cell:
+def _limit(reading: Any, say: Callable[[Any], str], source: str) -> Cell:
     shown = cell(reading, say)
     if shown.missing and isinstance(reading, Mapping) and reading.get("reason") == "unsupported":
         return Cell("all of it: no limit set", f"Source: {source}")
@@ -92,7 +92,7 @@ def runtime(facts: Mapping[str, Any]) -> list[Row]:
             _row("CUDA, newest supported", cell(seen.get("cuda_version"), str)),
             _row("NVML version", cell(seen.get("nvml_version"), str)),
         ]
-    return [*rows, _row("NVIDIA GPUs on the PCI bus", cell(seen.get("pci_devices"), str))]
+    return [*rows, _row("GPUs on the PCI bus", cell(seen.get("pci_devices"), str))]
 
 
 def _row(label: str, shown: Cell) -> Row:
@@ -123,9 +123,10 @@ def _device(device: Accelerator, measured: Mapping[str, Any], *, child: bool) ->
     memory = _memory(device, facts, measured)
     load = value_of(measured.get("utilization_percent"))
     lost = device.missing_since is not None
-    read = (lambda name, say: Cell(DASH, "missing", missing=True)) if lost else (
-        lambda name, say: cell(measured.get(name), say)
-    )
+
+    def read(name: str, say: Callable[[Any], str]) -> Cell:
+        return Cell(DASH, "missing", missing=True) if lost else cell(measured.get(name), say)
+
     limit = value_of(facts.get("power_limit_watts"))
     power = read("power_watts", lambda watts: f"{watts:.0f} W")
     if limit is not None and not power.missing:
@@ -133,7 +134,7 @@ def _device(device: Accelerator, measured: Mapping[str, Any], *, child: bool) ->
     return Device(
         row=device,
         name=("MIG " if device.kind == "mig" else "GPU ") + str(device.index),
-        title=device.model or why_not(facts.get("model")),
+        title=short(device.model) or why_not(facts.get("model")),
         identity=device.uuid or device.key,
         memory=memory,
         used_percent=100 * used / total if used is not None and total and not lost else None,

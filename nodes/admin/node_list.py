@@ -12,17 +12,16 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from unfold.decorators import display
 
 from nodes.admin import node_page, verbs
 from nodes.admin.access import ReadOnlyAdmin, clock, may_act
 from nodes.admin.filters import FILTERS
 from nodes.admin.flags import flags_of, heart_of, liveness_of
 from nodes.admin.fleet import fleet
-from nodes.markup import badge, chip, when
-from nodes.wording import DASH, size
 from nodes.liveness import Liveness
+from nodes.markup import badge, chip, when
 from nodes.models import Accelerator, Node
+from nodes.wording import DASH, short, size
 
 TONES = {Liveness.ONLINE: "success", Liveness.STALE: "warning", Liveness.OFFLINE: "danger"}
 
@@ -76,7 +75,7 @@ class NodeAdmin(ReadOnlyAdmin):
         node = node_page.find(object_id, now)
         if node is None:
             raise Http404("There is no such node.")
-        request.current_app = self.admin_site.name  # type: ignore[attr-defined]
+        request.current_app = self.admin_site.name
         context = self.admin_site.each_context(request) | node_page.context(node, request, now)
         return TemplateResponse(request, "modelforge/node.html", context)
 
@@ -84,7 +83,7 @@ class NodeAdmin(ReadOnlyAdmin):
         """Django's own log says nothing about nodes; their history is the audit list."""
         raise Http404("A node's history is on its page and in the audit list.")
 
-    @display(description="Node", ordering="display_name")
+    @admin.display(description="Node", ordering="display_name")
     def name(self, node: Node) -> SafeString:
         """Name and host, clipped, with the whole in the tooltip."""
         return format_html(
@@ -98,7 +97,7 @@ class NodeAdmin(ReadOnlyAdmin):
             f" · {node.role}" if node.role else "",
         )
 
-    @display(description="Status", ordering="rank")
+    @admin.display(description="Status", ordering="rank")
     def status(self, node: Node) -> SafeString:
         """Liveness of now."""
         heart = heart_of(node)
@@ -107,13 +106,13 @@ class NodeAdmin(ReadOnlyAdmin):
         state = liveness_of(node, clock())
         return badge(state.value, TONES[state])
 
-    @display(description="Heartbeat", ordering="heard_at")
+    @admin.display(description="Heartbeat", ordering="heard_at")
     def heard(self, node: Node) -> SafeString | str:
         """The age of the last beat."""
         heart = heart_of(node)
         return when(heart.last_heard_at, clock()) if heart and heart.last_heard_at else "never"
 
-    @display(description="GPUs")
+    @admin.display(description="GPUs")
     def accelerators_shown(self, node: Node) -> SafeString | str:
         """Count times model; MIG instances are on the node's page."""
         models = Counter(device.model or "GPU" for device in node.gpus)  # type: ignore[attr-defined]
@@ -124,13 +123,13 @@ class NodeAdmin(ReadOnlyAdmin):
             lines.append((f"and {len(models) - 2} more models", ", ".join(models)))
         return format_html_join("", '<span class="mf-clip mf-line" title="{1}">{0}</span>', lines)
 
-    @display(description="VRAM", ordering="vram_bytes")
+    @admin.display(description="VRAM", ordering="vram_bytes")
     def vram(self, node: Node) -> str:
         """Of all GPUs that tell theirs."""
         total: int = node.vram_bytes  # type: ignore[attr-defined]
         return size(total) if total else DASH
 
-    @display(description="Agent", ordering="agent_version")
+    @admin.display(description="Agent", ordering="agent_version")
     def agent(self, node: Node) -> SafeString | str:
         """Version and protocol."""
         if not node.agent_version:
@@ -142,12 +141,12 @@ class NodeAdmin(ReadOnlyAdmin):
             protocol,
         )
 
-    @display(description="Eligible")
+    @admin.display(description="Eligible")
     def eligibility(self, node: Node) -> SafeString:
         """Production, lab, benchmark."""
         return format_html('<span class="mf-chips">{}</span>', eligibility_chips(node))
 
-    @display(description="Flags")
+    @admin.display(description="Flags")
     def flags(self, node: Node) -> SafeString | str:
         """What is odd, beside what the status already says."""
         chips = [
@@ -169,12 +168,12 @@ def eligibility_chips(node: Node) -> SafeString:
         "",
         '<span class="mf-letter{}" title="{}">{}<span class="mf-hidden"> {}</span></span>',
         (
-            (" mf-on" if lit else "", f"{'Eligible' if lit else 'Not eligible'} for {name}", letter, "yes" if lit else "no")
+            (
+                " mf-on" if lit else "",
+                f"{'Eligible' if lit else 'Not eligible'} for {name}",
+                letter,
+                "yes" if lit else "no",
+            )
             for letter, name, lit in purposes
         ),
     )
-
-
-def short(model: str) -> str:
-    """A GPU's model without its maker: "H100 80GB HBM3"."""
-    return model.removeprefix("NVIDIA ").removeprefix("GeForce ")

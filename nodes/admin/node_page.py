@@ -14,10 +14,10 @@ from nodes.admin.access import may_act
 from nodes.admin.flags import flags_of, heart_of, liveness_of
 from nodes.admin.fleet import fleet
 from nodes.admin.rows import Button, Panel, Row
-from nodes.wording import DASH, exact, span
 from nodes.audit import events
 from nodes.liveness import Liveness
 from nodes.models import Heartbeat, Node
+from nodes.wording import DASH, exact, span
 
 HISTORY_SHOWN = 50
 
@@ -103,15 +103,17 @@ def _status(node: Node, heart: Heartbeat | None, now: datetime) -> list[Row]:
     elif heart.stale_at is not None and heart.stopped_at is None:
         rows.append(Row("Stale since", at=heart.stale_at))
     if heart.offline_at is not None and heart.stopped_at is None:
-        rows.append(
-            Row("Offline since" if state is Liveness.OFFLINE else "Offline unless heard", at=heart.offline_at)
-        )
+        rows.append(Row("Offline since" if state is Liveness.OFFLINE else "Offline unless heard", at=heart.offline_at))
     rows.append(Row("Told to beat every", f"{heart.interval_seconds:g} s"))
     skew = heart.clock_skew_seconds
     rows.append(
         Row(
             "Clock skew",
-            DASH if skew is None else f"{skew:+.1f} s" if abs(skew) < 60 else f"{'+' if skew > 0 else '−'}{_span(skew)}",
+            DASH
+            if skew is None
+            else f"{skew:+.1f} s"
+            if abs(skew) < 60
+            else f"{'+' if skew > 0 else '−'}{_span(skew)}",
             "The agent's clock less ours, travel time included",
         )
     )

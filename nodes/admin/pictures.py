@@ -1,13 +1,14 @@
-"""Pictures over time as inline SVG: lines in a unit square that the page stretches, with words around it in HTML; pure."""
+"""Pictures over time as inline SVG: lines in a box that the page stretches, with words around it in HTML; pure."""
 
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 WIDE, HIGH = 1000, 240  # the drawing's own units; the page stretches them
 COLOURS = 8
+EVEN = [factor * 10**power for power in range(9) for factor in (2, 4, 6, 8, 10)]
 
 Point = tuple[datetime, float | None]
 
@@ -43,9 +44,6 @@ class Picture:
     top: float | None = None  # the axis's end where it is known, such as 100 %
     step: bool = False  # holds between points, as a count does
     filled: bool = False
-    gap: timedelta | None = None  # silence longer than this breaks a line
-    key: str = ""
-    _ceiling: list[float] = field(default_factory=list, repr=False)
 
     @property
     def empty(self) -> bool:
@@ -58,6 +56,8 @@ class Picture:
         highest = max((value for line in self.lines for _, value in line.points if value is not None), default=0.0)
         if self.top is not None and highest <= self.top:
             return self.top
+        if self.step:  # whole things are counted: the middle of the axis is a whole number too
+            return next(float(even) for even in EVEN if even >= highest)
         return rounded_up(highest) if highest > 0 else 1.0
 
     @property
@@ -82,7 +82,9 @@ class Picture:
             runs = list(self._runs(line, ceiling))
             path = " ".join("M" + " L".join(f"{x:.1f},{y:.1f}" for x, y in run) for run in runs)
             area = " ".join(
-                f"M{run[0][0]:.1f},{HIGH} L" + " L".join(f"{x:.1f},{y:.1f}" for x, y in run) + f" L{run[-1][0]:.1f},{HIGH} Z"
+                f"M{run[0][0]:.1f},{HIGH} L"
+                + " L".join(f"{x:.1f},{y:.1f}" for x, y in run)
+                + f" L{run[-1][0]:.1f},{HIGH} Z"
                 for run in runs
             )
             last = next((value for _, value in reversed(line.points) if value is not None), None)
@@ -116,10 +118,8 @@ class Picture:
     def _runs(self, line: Line, ceiling: float) -> Iterator[list[tuple[float, float]]]:
         """The unbroken pieces of a line, in the drawing's units; a lone point becomes a short dash."""
         run: list[tuple[float, float]] = []
-        before: datetime | None = None
         for at, value in line.points:
-            silent = before is not None and self.gap is not None and at - before > self.gap
-            if value is None or silent:
+            if value is None:
                 if run:
                     yield _visible(run)
                 run = []
@@ -128,7 +128,6 @@ class Picture:
                 if run and self.step:
                     run.append((x, run[-1][1]))
                 run.append((x, y))
-                before = at
         if run:
             yield _visible(run)
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from nodes import telemetry
 from nodes.admin.hardware import Device
 from nodes.admin.pictures import Line, Picture
-from nodes.wording import value_of
 from nodes.models import Node
+from nodes.wording import value_of
 
 POINTS = 150  # about so many are drawn of each line
 
