@@ -9,7 +9,7 @@ from django.db import connections, transaction
 
 from agent.protocol import VERSION, Code
 from agent.wire import Beat, BeatReply, Goodbye
-from nodes import continuity
+from nodes import continuity, refusals
 from nodes.audit import record
 from nodes.callers import SYSTEM, NodeCaller, Refused
 from nodes.event_types import EventType
@@ -31,7 +31,8 @@ def receive(beat: Beat, *, by: NodeCaller, now: datetime) -> BeatReply:
     """Hear a beat and say what to do next.
 
     Raises:
-        Refused: ``identity_conflict`` when a boot that was superseded speaks again.
+        Refused: ``identity_conflict`` when a boot that was superseded speaks again, ``node_disabled`` or
+            ``node_retired`` where an operator was faster.
     """
     interval = continuity.granted_interval(now)
     if not (_expected(beat, by, now) and _touch(beat, by, now, interval)):
@@ -98,6 +99,9 @@ def _arrive(beat: Beat, by: NodeCaller, now: datetime, interval: timedelta) -> R
     """A beat that changes something; the refusal is returned, not raised, so that its flag is committed."""
     with transaction.atomic():
         node = Node.objects.select_for_update().get(pk=by.node_id)
+        forbidden = refusals.forbidden(node)
+        if forbidden is not None:
+            return refusals.note(by, forbidden, now=now)
         heart = Heartbeat.objects.select_for_update().get(node=node)
         restarted = heart.boot_id != beat.boot_id
         if restarted:

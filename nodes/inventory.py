@@ -32,7 +32,7 @@ def publish(facts: Facts, *, by: NodeCaller, now: datetime) -> FactsReply:
     said = digest(facts)
     with transaction.atomic():
         node = Node.objects.select_for_update().get(pk=by.node_id)
-        forbidden = _forbidden(node)
+        forbidden = refusals.forbidden(node)
         if forbidden is None:
             _refuse_superseded(node, facts)
             changed = said != node.facts_digest
@@ -48,13 +48,6 @@ def publish(facts: Facts, *, by: NodeCaller, now: datetime) -> FactsReply:
 
 
 News = tuple[EventType, dict[str, Any]]
-
-
-def _forbidden(node: Node) -> Code | None:
-    """Whether an operator said no between the credential's check and the lock."""
-    if node.retired_at is not None:
-        return Code.NODE_RETIRED
-    return None if node.enabled else Code.NODE_DISABLED
 
 
 def _refuse_superseded(node: Node, facts: Facts) -> None:

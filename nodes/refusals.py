@@ -21,6 +21,13 @@ _WHY = {
 }
 
 
+def forbidden(node: Node) -> Code | None:
+    """Why a node, its row locked, may not speak: an operator may have said no since its credential was checked."""
+    if node.retired_at is not None:
+        return Code.NODE_RETIRED
+    return None if node.enabled else Code.NODE_DISABLED
+
+
 def note(by: NodeCaller, code: Code, *, now: datetime) -> Refused:
     """Note a contact that is refused with ``code``; the refusal to raise, once the note is committed."""
     with transaction.atomic():
