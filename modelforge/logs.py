@@ -1,5 +1,6 @@
 """Logs: JSON lines in production, human text on a terminal, never a secret."""
 
+import contextlib
 import logging
 import logging.config
 import re
@@ -38,6 +39,16 @@ class SafeFormatter(structlog.stdlib.ProcessorFormatter):
     def format(self, record: logging.LogRecord) -> str:
         """The finished line."""
         return without_secrets(super().format(record), self._literals)
+
+
+class StderrHandler(logging.Handler):
+    """Writes to standard error as it is when the line is written."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """One line; one that cannot be written is lost, for Python's own complaint would show it with its secrets."""
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.write(self.format(record) + "\n")
+            sys.stderr.flush()
 
 
 class Crashes(logging.Filter):
@@ -79,7 +90,7 @@ def configure(options: dict[str, Any]) -> None:
                 }
             },
             "filters": {"crashes": {"()": Crashes}},
-            "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "safe"}},
+            "handlers": {"stderr": {"()": StderrHandler, "formatter": "safe"}},
             "root": {"handlers": ["stderr"], "level": level},
             "loggers": {
                 "django.request": {"level": "ERROR", "filters": ["crashes"]},

@@ -45,6 +45,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
             Started.postgres, Started.valkey = Postgres().start(), Valkey().start()
             os.environ[ADDRESSES] = f"{Started.postgres.port} {Started.valkey.port}"
     Started.folder = Path(tempfile.mkdtemp(prefix="modelforge-tests-"))
+    (Started.folder / "static").mkdir()
     number = int(os.environ.get(WORKER, "gw0").removeprefix("gw")) + 1
     os.environ |= {
         "MODELFORGE_VAR_DIR": str(Started.folder),

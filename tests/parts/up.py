@@ -22,7 +22,7 @@ class Up:
         self.var = var
         self.log = folder / f"up-{port}.log" if os.access(folder, os.W_OK) and folder != Path.cwd() else var / "up.log"
         self.log.parent.mkdir(parents=True, exist_ok=True)
-        (var / "up.json").unlink(missing_ok=True)
+        self._before = self._written()
         kept = {name: text for name, text in os.environ.items() if not name.startswith("MODELFORGE_")}
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
@@ -44,7 +44,14 @@ class Up:
 
     def _ready(self) -> bool:
         assert self.process.poll() is None, self.log.read_text()
-        return (self.var / "up.json").exists()
+        return self._written() != self._before
+
+    def _written(self) -> int:
+        """When up.json was written: a second start writes it again."""
+        try:
+            return (self.var / "up.json").stat().st_mtime_ns
+        except FileNotFoundError:
+            return 0
 
     @property
     def supervisor(self) -> psutil.Process:

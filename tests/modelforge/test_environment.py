@@ -1,0 +1,105 @@
+"""The control plane's variables: each fault is told with its remedy, and secrets may come from files."""
+
+import os
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from modelforge.environment import Environment
+
+NAME = "MODELFORGE_SECRET_KEY"
+
+
+@pytest.fixture
+def env(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Environment:
+    for name in list(os.environ):
+        if name.startswith("MODELFORGE_"):
+            monkeypatch.delenv(name)
+    return Environment(tmp_path / "var")
+
+
+def test_a_secret_may_come_from_a_file(env: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "key").write_text("x" * 40 + "\n")
+    monkeypatch.setenv(f"{NAME}_FILE", str(tmp_path / "key"))
+    assert env.secret(NAME) == "x" * 40
+
+
+def test_both_the_variable_and_its_file_is_a_fault(env: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(NAME, "x" * 40)
+    monkeypatch.setenv(f"{NAME}_FILE", "/run/secrets/key")
+    with pytest.raises(ImproperlyConfigured, match="both set; keep one"):
+        env.secret(NAME)
+
+
+def test_a_file_that_cannot_be_read_stops_the_start(env: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"{NAME}_FILE", "/run/secrets/nowhere")
+    with pytest.raises(ImproperlyConfigured, match=f"{NAME}_FILE names a file that cannot be read"):
+        env.secret(NAME)
+
+
+def test_a_short_secret_is_refused_without_being_shown(env: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(NAME, "hunter2")
+    with pytest.raises(ImproperlyConfigured, match="has 7 characters; give it at least 32") as fault:
+        env.secret(NAME)
+    assert "hunter2" not in str(fault.value)
+
+
+def test_a_secret_that_nobody_set_is_made_once_and_kept(env: Environment) -> None:
+    made = env.secret(NAME)
+    assert len(made) >= 32
+    assert env.secret(NAME) == made
+    (kept,) = env.var.iterdir()
+    assert kept.name == "secret-key"
+    assert kept.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("said", ["1.5", "-1", "many", "0", "3601", "٣"])
+def test_a_number_out_of_bounds_is_told_with_them(said: str, env: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODELFORGE_HEARTBEAT_INTERVAL_SECONDS", said)
+    with pytest.raises(ImproperlyConfigured, match="say a whole number from 1 to 3600"):
+        env.seconds("MODELFORGE_HEARTBEAT_INTERVAL_SECONDS", 15, least=1, most=3600)
+
+
+def test_a_duration_is_told_in_seconds(env: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODELFORGE_HEARTBEAT_INTERVAL_SECONDS", "30")
+    name = "MODELFORGE_HEARTBEAT_INTERVAL_SECONDS"
+    assert env.seconds(name, 15, least=1, most=3600) == timedelta(seconds=30)
+
+
+def test_a_flag_is_true_or_false_and_nothing_else(env: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODELFORGE_DEBUG", "maybe")
+    with pytest.raises(ImproperlyConfigured, match="say true or false"):
+        env.flag("MODELFORGE_DEBUG", False)
+
+
+def test_an_unknown_name_is_told_with_the_nearest_known(env: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
+    env.raw("MODELFORGE_PUBLIC_URL")
+    monkeypatch.setenv("MODELFORGE_PUBLIC_URI", "https://modelforge.example")
+    assert env.unknown() == ["MODELFORGE_PUBLIC_URI (did you mean MODELFORGE_PUBLIC_URL?)"]
+
+
+@pytest.mark.parametrize(
+    "name", ["MODELFORGE_PUBLIC_URL_FILE", "MODELFORGE_AGENT_DISPLAY_NAME", "MODELFORGE_HF_TOKEN", "MODELFORGE_VAR_DIR"]
+)
+def test_names_of_others_and_of_files_are_not_unknown(
+    name: str, env: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env.raw("MODELFORGE_PUBLIC_URL")
+    monkeypatch.setenv(name, "x")
+    assert env.unknown() == []
+
+
+def test_postgresql_keeps_what_its_address_asks_for(env: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODELFORGE_DATABASE_URL", "postgresql://u:p@db:5432/modelforge?sslmode=verify-full")
+    found = env.database("MODELFORGE_DATABASE_URL", "")
+    assert found["OPTIONS"] == {"connect_timeout": 5, "sslmode": "verify-full"}
+    assert (found["CONN_MAX_AGE"], found["CONN_HEALTH_CHECKS"]) == (None, True)
+
+
+def test_sqlite_takes_its_turn_and_writes_ahead(env: Environment) -> None:
+    found = env.database("MODELFORGE_DATABASE_URL", f"sqlite:///{env.var}/deep/modelforge.sqlite3")
+    assert found["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
+    assert "journal_mode=WAL" in found["OPTIONS"]["init_command"]
+    assert (env.var / "deep").is_dir()
