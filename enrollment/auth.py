@@ -110,9 +110,15 @@ def _check(by: NodeCaller, state: NodeCredential.State, dies_at: datetime | None
     if state is NodeCredential.State.PENDING:
         state = credentials.first_use(by=by, now=now)
     if state is NodeCredential.State.REVOKED:
-        raise refusals.note(by, Code.CREDENTIAL_REVOKED, now=now)
+        raise _over(by, Code.CREDENTIAL_REVOKED, now)
     if credentials.is_over(state, dies_at, now):
-        raise refusals.note(by, Code.CREDENTIAL_SUPERSEDED, now=now)
+        raise _over(by, Code.CREDENTIAL_SUPERSEDED, now)
+
+
+def _over(by: NodeCaller, code: Code, now: datetime) -> Refused:
+    """Told once per credential: else an old copy that beats beside the healthy agent would fill the history."""
+    first = NodeCredential.objects.filter(pk=by.credential_id, refusal_told_at=None).update(refusal_told_at=now)
+    return (refusals.note if first else refusals.note_again)(by, code, now=now)
 
 
 def _unknown(request: HttpRequest | Request, detail: str, handle: str, now: datetime) -> Refused:

@@ -21,6 +21,7 @@ from nodes.models import CredentialState, Node
 DEFAULT_OVERLAP = timedelta(days=1)
 LONGEST_OVERLAP = timedelta(days=30)
 RENEWAL_OVERLAP = timedelta(days=1)
+RENEWAL_PAUSE = timedelta(seconds=10)  # between two renewals of one node, each of which is told in the history
 
 State = NodeCredential.State
 Origin = NodeCredential.Origin
@@ -105,13 +106,20 @@ def renew(*, by: NodeCaller, now: datetime) -> tuple[NodeCredential, str]:
         The credential and its text; its ``node.rotation_ends_at`` says when the one that the node asked with dies.
 
     Raises:
-        Refused: ``credential_superseded`` or ``credential_revoked``, when that happened since the request came in.
+        Refused: ``credential_superseded`` or ``credential_revoked``, when that happened since the request came in;
+            ``throttled`` within ten seconds of the renewal before.
     """
     with transaction.atomic():
         node = Node.objects.select_for_update().get(pk=by.node_id)
         speaking = NodeCredential.objects.get(pk=by.credential_id)
         if speaking.state != State.ACTIVE or _dead(speaking.dies_at, now):
             raise _ended(State(speaking.state))
+        unused = NodeCredential.objects.filter(
+            node=node, state=State.PENDING, issued_at__gt=now - RENEWAL_PAUSE
+        ).first()
+        if unused is not None:
+            after = unused.issued_at + RENEWAL_PAUSE - now
+            raise Refused(Code.THROTTLED, "A new credential was issued just now; use that one.", retry_after=after)
         limit = min(speaking.dies_at or now + RENEWAL_OVERLAP, now + RENEWAL_OVERLAP)
         old = _limit_old(node, limit, now)
         return give(node, origin=Origin.RENEWAL, token=None, by=by, now=now, old_dies_at=old)

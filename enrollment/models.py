@@ -85,6 +85,7 @@ class NodeCredential(Secret):
     dies_at = models.DateTimeField(null=True, blank=True)  # an active one that is being rotated out
     ended_at = models.DateTimeField(null=True, blank=True)
     end_reason = models.CharField(max_length=255, blank=True)
+    refusal_told_at = models.DateTimeField(null=True, blank=True)  # its use after its end is told once
 
     class Meta:
         ordering = ["-issued_at"]

@@ -40,6 +40,12 @@ def note(by: NodeCaller, code: Code, *, now: datetime) -> Refused:
     return Refused(code, _WHY[code])
 
 
+def note_again(by: NodeCaller, code: Code, *, now: datetime) -> Refused:
+    """Note a contact whose reason was told before, without a word in the history; the refusal to raise."""
+    Node.objects.filter(pk=by.node_id, refused_code=code).update(refused_at=now)
+    return Refused(code, _WHY[code])
+
+
 def note_protocol(by: NodeCaller, header: str | None, *, now: datetime) -> Refused:
     """Note a contact in a protocol that we do not speak; the refusal to raise, once the note is committed."""
     said = "none" if header is None else header[:32] or "empty"

@@ -73,6 +73,7 @@ class Migration(migrations.Migration):
                 ('dies_at', models.DateTimeField(blank=True, null=True)),
                 ('ended_at', models.DateTimeField(blank=True, null=True)),
                 ('end_reason', models.CharField(blank=True, max_length=255)),
+                ('refusal_told_at', models.DateTimeField(blank=True, null=True)),
                 ('node', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='credentials', to='nodes.node')),
                 ('token', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='credentials', to='enrollment.enrollmenttoken')),
             ],

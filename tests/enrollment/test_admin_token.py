@@ -44,7 +44,9 @@ def test_a_named_key_speaks_under_its_name(key: tuple[ApiKey, str]) -> None:
     assert (event.actor_kind, event.actor_id, event.actor_label) == ("api_key", str(key[0].pk), "deploy")
 
 
-@pytest.mark.parametrize("text", ["wrong", "", "ü", "mfk_x", secrets.mint(secrets.Kind.API_KEY).text])
+@pytest.mark.parametrize(
+    "text", ["wrong", "", "ü", "mfk_x", pytest.param(secrets.mint(secrets.Kind.API_KEY).text, id="unknown")]
+)
 def test_anything_else_is_unknown(text: str, db: None) -> None:
     answer = ask(text)
     assert (answer.status_code, answer.json()["code"]) == (401, "credential_unknown")

@@ -103,7 +103,9 @@ def test_each_state_has_its_own_status_for_the_holder_of_the_token(
     assert (answer.status_code, problem(answer).code, problem(answer).retryable) == (status, code, False)
 
 
-@pytest.mark.parametrize("text", [secrets.mint(secrets.Kind.ENROLLMENT).text, "mfe_short", "ü", "x" * 5000])
+@pytest.mark.parametrize(
+    "text", [pytest.param(secrets.mint(secrets.Kind.ENROLLMENT).text, id="unknown"), "mfe_short", "ü", "x" * 5000]
+)
 def test_any_other_token_is_unknown(text: str, stranger: Client, token: str) -> None:
     answer = post(stranger, ENROLL, BODY, text)
     assert (answer.status_code, problem(answer).code) == (401, "token_unknown")
@@ -208,3 +210,21 @@ def test_one_transient_refusal_ends_no_credential(stranger: Client, credential: 
     assert beat(stranger, credential[:-1], boot_id).status_code == 401
     assert beat(stranger, credential, boot_id).status_code == 200
     assert not [kind for kind in told() if kind.startswith("node.refused")]
+
+
+def test_an_old_credential_that_beats_beside_the_healthy_agent_is_told_once(stranger: Client, credential: str) -> None:
+    new = post(stranger, CREDENTIAL, b"", credential).json()["credential"]
+    boot_id = uuid4()
+    for turn in range(1, 6):
+        assert beat(stranger, new, boot_id, turn).status_code == 200
+        assert problem(beat(stranger, credential, uuid4(), 1)).code == "credential_superseded"
+    assert [event.type for event in events()].count("node.refused") == 1
+    assert [event.type for event in events()].count("node.accepted_again") == 1
+
+
+def test_a_node_that_renews_without_end_is_told_to_wait(stranger: Client, credential: str) -> None:
+    assert post(stranger, CREDENTIAL, b"", credential).status_code == 200
+    again = post(stranger, CREDENTIAL, b"", credential)
+    assert (again.status_code, problem(again).code) == (429, "throttled")
+    assert 1 <= int(again["Retry-After"]) <= 10
+    assert [event.type for event in events()].count("credential.renewed") == 1
