@@ -9,6 +9,8 @@ from rest_framework.exceptions import NotFound
 from rest_framework.pagination import PageNumberPagination
 from rest_framework.request import Request
 
+from nodes import labels
+
 DEFAULT_PAGE_SIZE = 50
 MAX_PAGE_SIZE = 200
 
@@ -44,7 +46,7 @@ class Label(serializers.CharField):
     def to_internal_value(self, data: Any) -> tuple[str, str]:  # type: ignore[override]
         """The pair."""
         key, colon, value = super().to_internal_value(data).partition(":")
-        if not colon or not key:
+        if not colon or not labels.KEY.fullmatch(key):
             raise serializers.ValidationError("Say key:value, for example site:office.")
         return key, value
 

@@ -142,7 +142,7 @@ class SeriesShown(serializers.Serializer[Any]):
 
     since = serializers.DateTimeField()
     until = serializers.DateTimeField()
-    step_seconds = serializers.FloatField(source="step.total_seconds")
+    step_seconds = serializers.FloatField()
     host = serializers.DictField(child=PointsField(), help_text="By metric.")
     accelerators = serializers.DictField(
         child=serializers.DictField(child=PointsField()), help_text="By accelerator key, then by metric."

@@ -133,6 +133,11 @@ class Series:
     accelerators: dict[str, dict[str, list[Point]]] = field(default_factory=dict)
     volumes: dict[str, dict[str, list[Point]]] = field(default_factory=dict)
 
+    @property
+    def step_seconds(self) -> float:
+        """How long a step is."""
+        return self.step.total_seconds()
+
 
 def series(node: Node, *, since: datetime, until: datetime, points: int = DEFAULT_POINTS) -> Series:
     """At most about ``points`` points a line: the mean of each step; a silence is a point without a value.
