@@ -115,7 +115,7 @@ def renew(*, by: NodeCaller, now: datetime) -> tuple[NodeCredential, str]:
         if speaking.state != State.ACTIVE or _dead(speaking.dies_at, now):
             raise _ended(State(speaking.state))
         unused = NodeCredential.objects.filter(
-            node=node, state=State.PENDING, issued_at__gt=now - RENEWAL_PAUSE
+            node=node, state=State.PENDING, origin=Origin.RENEWAL, issued_at__gt=now - RENEWAL_PAUSE
         ).first()
         if unused is not None:
             after = unused.issued_at + RENEWAL_PAUSE - now
