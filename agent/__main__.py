@@ -2,14 +2,22 @@
 
 import importlib
 import sys
+import warnings
 
 ALONE = {"run": "agent.daemon", "health": "agent.health"}
 """Commands that take no arguments: one lives for months, the other is asked every half minute by every container.
 Neither shall carry a command line's parser (1.5 MiB)."""
 
+NEVER_USED = ("charset_normalizer", "chardet")
+"""With these, requests guesses the encoding of texts that do not name it: 3 MiB resident for months. Every answer that
+an agent reads is UTF-8 JSON; requests does without them, and would only warn."""
+
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; returns its exit code."""
+    for name in NEVER_USED:
+        sys.modules.setdefault(name, None)  # type: ignore[arg-type]  # the import system's word for "not to be had"
+    warnings.filterwarnings("ignore", message="Unable to find acceptable character detection dependency")
     arguments = sys.argv[1:] if argv is None else argv
     if len(arguments) == 1 and arguments[0] in ALONE:
         return int(importlib.import_module(ALONE[arguments[0]]).main())

@@ -39,6 +39,7 @@ def main(parts: list[str]) -> int:
     postgres = Postgres(**DURABLE).start()
     try:
         with tempfile.TemporaryDirectory(prefix="modelforge-bench-") as folder:
+            (Path(folder) / "static").mkdir()
             for part in parts:
                 for database in _databases(part, postgres, Path(folder)):
                     environment = os.environ | {

@@ -39,7 +39,8 @@ def enlist(size: int, *, now: datetime | None = None, gpus: int = 0, credentials
             Node.objects.bulk_create(nodes)
             Heartbeat.objects.bulk_create(hearts)
             BootSession.objects.bulk_create(
-                BootSession(node=heart.node, boot_id=heart.boot_id, first_heard_at=now) for heart in hearts
+                BootSession(node=heart.node, boot_id=heart.boot_id or heart.node_id, first_heard_at=now)
+                for heart in hearts
             )
             NodeCredential.objects.bulk_create(
                 NodeCredential(

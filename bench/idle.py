@@ -42,6 +42,8 @@ def main(report: Report) -> None:
             "127.0.0.1",
             "--port",
             str(port),
+            "--blocking-threads",
+            "1",
             "--log-level",
             "warning",
             "modelforge.wsgi:application",
