@@ -33,8 +33,8 @@ def send(enrolled: Any, path: str, body: bytes, method: str = "POST") -> Any:
 
 def beat(**said: Any) -> bytes:
     """A first beat."""
-    now = datetime.now(UTC)
-    return as_json(wire.Beat(**{"boot_id": uuid4(), "sequence": 1, "sent_at": now, "agent_version": "0.1.0"} | said))
+    first: dict[str, Any] = {"boot_id": uuid4(), "sequence": 1, "sent_at": datetime.now(UTC), "agent_version": "0.1.0"}
+    return as_json(wire.Beat(**first | said))
 
 
 def code(response: Any) -> tuple[int, str]:

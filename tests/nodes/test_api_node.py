@@ -166,7 +166,7 @@ def test_the_last_hour_is_drawn_unless_told(api: Client, node: Node) -> None:
 
 
 def test_a_span_and_a_number_of_points_may_be_told(api: Client, node: Node) -> None:
-    query = {"since": "2026-03-01T00:00:00Z", "until": "2026-03-02T00:00:00Z", "points": 24}
+    query: dict[str, Any] = {"since": "2026-03-01T00:00:00Z", "until": "2026-03-02T00:00:00Z", "points": 24}
     drawn = api.get(f"{URL}/{node.pk}/telemetry", query).json()
     assert (drawn["step_seconds"], drawn["host"]) == (3600.0, {})
 

@@ -160,14 +160,15 @@ def test_what_is_older_than_a_day_is_forgotten_in_batches(maker: Maker, operator
 @pytest.mark.django_db(transaction=True)
 def test_of_two_at_once_exactly_one_makes_something(maker: Maker, operator: Caller, now: datetime) -> None:
     """The second meets the first in the middle of its transaction and waits for its answer."""
-    making, both = threading.Event(), []
+    making = threading.Event()
+    waited: list[bool] = []
 
     def slow() -> Made:
         making.set()
         made = maker()
         second.start()
         second.join(timeout=0.3)  # it cannot end: it waits for this transaction
-        both.append(second.is_alive())
+        waited.append(second.is_alive())
         return made
 
     answers: list[Response] = []
@@ -183,7 +184,7 @@ def test_of_two_at_once_exactly_one_makes_something(maker: Maker, operator: Call
     answers.append(send(asked({}), slow, operator, now))
     second.join(timeout=30)
 
-    assert both == [True]
+    assert waited == [True]
     assert maker.made == 1
     assert len({str(as_sent(answer)["id"]) for answer in answers}) == 1
 
