@@ -115,8 +115,13 @@ def _digest(body: Any) -> str:
     return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def prune(*, now: datetime, batch: int = 1000) -> int:
-    """Forget answers older than a day, at most ``batch`` in one call; how many went."""
+def prune(*, now: datetime, batch: int = 1000, batches: int = 100) -> int:
+    """Forget answers older than a day, in batches; how many went."""
     old = IdempotentAnswer.objects.filter(at__lte=now - REMEMBERED_FOR).order_by("at").values_list("pk", flat=True)
-    gone, _ = IdempotentAnswer.objects.filter(pk__in=list(old[:batch])).delete()
-    return gone
+    forgotten = 0
+    for _ in range(batches):
+        gone, _kinds = IdempotentAnswer.objects.filter(pk__in=list(old[:batch])).delete()
+        forgotten += gone
+        if gone < batch:
+            break
+    return forgotten

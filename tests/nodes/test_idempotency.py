@@ -152,7 +152,7 @@ def test_what_is_older_than_a_day_is_forgotten_in_batches(maker: Maker, operator
     for number in range(5):
         send(asked({}, key=f"key-{number}"), maker, operator, now + number * timedelta(hours=1))
     later = now + timedelta(hours=27)
-    assert prune(now=later, batch=3) == 3
+    assert prune(now=later, batch=1, batches=3) == 3
     assert prune(now=later) == 1
     assert IdempotentAnswer.objects.get().key == "key-4"
 
