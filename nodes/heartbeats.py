@@ -1,13 +1,13 @@
 """Hearing a node: a beat that comes as expected costs one UPDATE; all that is unusual is worked out under locks."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
 from django.db import connections, transaction
 
-from agent.protocol import VERSION, Code
+from agent.protocol import VERSION
 from agent.wire import Beat, BeatReply, Goodbye
 from nodes import continuity, refusals
 from nodes.audit import record
@@ -144,8 +144,8 @@ def _copy_speaks(
 ) -> Refused | None:
     """A superseded boot speaks: a beat that was merely under way is dropped; a later one is a copy of the identity."""
     since = known.superseded_at or now
-    sent_at = beat.sent_at - timedelta(seconds=heart.clock_skew_seconds or 0)
-    if not (sent_at <= since and now <= since + LATE) and node.identity_conflict_at is None:
+    under_way = (beat.sent_at - since).total_seconds() <= (heart.clock_skew_seconds or 0)  # sent before the takeover
+    if not (under_way and now <= since + LATE) and node.identity_conflict_at is None:
         copies = {
             "boot_id": str(beat.boot_id),
             "address": by.address,
@@ -154,12 +154,7 @@ def _copy_speaks(
         }
         Node.objects.filter(pk=node.pk).update(identity_conflict_at=now, identity_conflict=copies)
         record(EventType.IDENTITY_CONFLICT, by=by, about=node, at=now, **copies)
-    return Refused(
-        Code.IDENTITY_CONFLICT,
-        "Another process speaks with this node's identity since "
-        f"{since.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC. If this server is a copy, stop its agent, empty the copy's "
-        "state volume and enroll it as a node of its own.",
-    )
+    return refusals.superseded(since)
 
 
 def _tell_arrival(node: Node, heart: Heartbeat, *, restarted: bool, by: NodeCaller, now: datetime) -> None:

@@ -6,7 +6,7 @@ about the GPUs, so the last known ones stay as they were last seen, and the runt
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -56,12 +56,7 @@ def _refuse_superseded(node: Node, facts: Facts) -> None:
         return
     boot = BootSession.objects.filter(node=node, boot_id=facts.boot_id, superseded_at__isnull=False).first()
     if boot is not None and boot.superseded_at is not None:
-        raise Refused(
-            Code.IDENTITY_CONFLICT,
-            "Another process speaks with this node's identity since "
-            f"{boot.superseded_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC. If this server is a copy, stop its agent, "
-            "empty the copy's state volume and enroll it as a node of its own.",
-        )
+        raise refusals.superseded(boot.superseded_at)
 
 
 def _refuse_duplicates(facts: Facts) -> None:
@@ -134,7 +129,7 @@ def _write_accelerators(node: Node, facts: Facts, now: datetime) -> list[News]:
     if facts.gpu_runtime.state != "ready":
         return []
     known = {device.key: device for device in Accelerator.objects.filter(node=node)}
-    shown = [_row(node, device, facts, now) for device in facts.accelerators]
+    shown = [_row(node, device, known.get(device.key), facts, now) for device in facts.accelerators]
     Accelerator.objects.bulk_create(
         shown, update_conflicts=True, unique_fields=["node", "key"], update_fields=_REFRESHED
     )
@@ -174,7 +169,8 @@ _REFRESHED = [
 ]
 
 
-def _row(node: Node, device: AcceleratorFacts, facts: Facts, now: datetime) -> Accelerator:
+def _row(node: Node, device: AcceleratorFacts, known: Accelerator | None, facts: Facts, now: datetime) -> Accelerator:
+    """A device as it shows itself; one that fell off the bus keeps the name and size by which people know it."""
     return Accelerator(
         node=node,
         key=device.key,
@@ -182,10 +178,10 @@ def _row(node: Node, device: AcceleratorFacts, facts: Facts, now: datetime) -> A
         kind=device.kind,
         parent=device.parent or "",
         index=device.index,
-        uuid=_text(device.uuid),
-        model=_text(device.model),
-        pci_bus_id=_text(device.pci_bus_id),
-        memory_bytes=device.memory_bytes.value,
+        uuid=_text(device.uuid) or (known.uuid if known else ""),
+        model=_text(device.model) or (known.model if known else ""),
+        pci_bus_id=_text(device.pci_bus_id) or (known.pci_bus_id if known else ""),
+        memory_bytes=_known_bytes(device.memory_bytes, known),
         memory_model=device.memory_model,
         driver_version=_text(facts.gpu_runtime.driver_version),
         facts=msgspec.to_builtins(device),
@@ -193,6 +189,11 @@ def _row(node: Node, device: AcceleratorFacts, facts: Facts, now: datetime) -> A
         last_seen_at=now,
         missing_since=None,
     )
+
+
+def _known_bytes(reading: Reading[int], known: Accelerator | None) -> int | None:
+    lost = reading.reason in {"lost", "error"}
+    return known.memory_bytes if known and lost else reading.value
 
 
 def _text(reading: Reading[str]) -> str:

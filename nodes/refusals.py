@@ -1,6 +1,6 @@
 """What a refused contact leaves behind: it is noted on the node's row, and told in the history once per reason."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 from django.db import transaction
 from django.db.models import Q
@@ -44,6 +44,15 @@ def note_again(by: NodeCaller, code: Code, *, now: datetime) -> Refused:
     """Note a contact whose reason was told before, without a word in the history; the refusal to raise."""
     Node.objects.filter(pk=by.node_id, refused_code=code).update(refused_at=now)
     return Refused(code, _WHY[code])
+
+
+def superseded(since: datetime) -> Refused:
+    """The refusal of a process start that another one has taken over from."""
+    return Refused(
+        Code.IDENTITY_CONFLICT,
+        f"Another process speaks with this node's identity since {since.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC. "
+        "If this server is a copy, stop its agent, empty the copy's state volume and enroll it as a node of its own.",
+    )
 
 
 def note_protocol(by: NodeCaller, header: str | None, *, now: datetime) -> Refused:

@@ -2,8 +2,9 @@
 
 import uuid
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from agent.wire import Beat
+from agent.wire import Beat, BeatReply
 from nodes import heartbeats
 from nodes.audit import events
 from nodes.callers import NodeCaller, Role
@@ -62,10 +63,10 @@ class Agent:
     def message(self, now: datetime, **fields: object) -> Beat:
         """The next beat, unsent."""
         self.sequence += 1
-        said = {"boot_id": self.boot_id, "sequence": self.sequence, "sent_at": now + self.clock_off}
-        return Beat(**{**said, "agent_version": self.version, "facts_digest": "known", **fields})
+        said: dict[str, Any] = {"boot_id": self.boot_id, "sequence": self.sequence, "sent_at": now + self.clock_off}
+        return Beat(**(said | {"agent_version": self.version, "facts_digest": "known"} | fields))
 
-    def beat(self, now: datetime, **fields: object):
+    def beat(self, now: datetime, **fields: object) -> BeatReply:
         """Send the next beat; the reply, or the refusal raised."""
         return heartbeats.receive(self.message(now, **fields), by=speaker(self.node, **self.caller), now=now)
 

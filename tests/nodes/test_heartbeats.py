@@ -1,6 +1,6 @@
 """Hearing nodes: the common beat, returns, restarts, copies, planned stops."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import connection
@@ -222,3 +222,13 @@ def test_a_beat_after_a_refusal_clears_it_and_says_so() -> None:
     node.refresh_from_db()
     assert (node.refused_code, node.refused_at) == ("", None)
     assert told("node.accepted_again") == ["node.accepted_again"]
+
+
+def test_a_superseded_boot_with_a_clock_at_the_beginning_of_time_is_refused_like_any_other() -> None:
+    node = a_node()
+    first, second = Agent(node), Agent(node)
+    first.beat(START)
+    second.beat(START + SECOND)
+    with pytest.raises(Refused) as refusal:
+        first.beat(START + 2 * SECOND, sent_at=datetime(1, 1, 1, tzinfo=UTC))
+    assert refusal.value.code is Code.IDENTITY_CONFLICT

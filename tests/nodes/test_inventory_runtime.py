@@ -8,7 +8,7 @@ import pytest
 from agent import wire
 from nodes.models import Accelerator, Node
 from tests.nodes.hearing import START, told
-from tests.nodes.publishing import ABSENT, FAILED, READY, facts, gpu, known, publish
+from tests.nodes.publishing import ABSENT, FAILED, READY, facts, gpu, known, publish, unknown
 from tests.nodes.test_inventory import LATER, details, missing
 
 pytestmark = pytest.mark.django_db
@@ -69,3 +69,14 @@ def test_a_driver_s_upgrade_is_told(node: Node) -> None:
 
     [event] = details("node.gpu_runtime_changed")
     assert (event["old_driver"], event["new_driver"]) == ("580.65", "590.10")
+
+
+def test_a_gpu_that_fell_off_the_bus_keeps_the_name_by_which_people_know_it(node: Node) -> None:
+    """Field case 45: it is still listed, every reading lost, beside the ones that work."""
+    publish(node, facts([gpu(0), gpu(1)]), START)
+    before = {device.key: (device.model, device.memory_bytes) for device in Accelerator.objects.filter(node=node)}
+    fallen = gpu(1, model=unknown("lost", 15), memory_bytes=unknown("lost", 15), uuid=unknown("lost", 15))
+    publish(node, facts([gpu(0), fallen]), LATER)
+    after = {device.key: (device.model, device.memory_bytes) for device in Accelerator.objects.filter(node=node)}
+    assert after == before
+    assert Accelerator.objects.get(node=node, key=fallen.key).facts["model"] == {"reason": "lost", "code": 15}

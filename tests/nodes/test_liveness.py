@@ -27,7 +27,9 @@ ORDER = [Liveness.ONLINE, Liveness.STALE, Liveness.OFFLINE]
         ("offline", 9999, []),
     ],
 )
-def test_each_transition_is_dated_at_its_own_deadline(stored: str, after: float, steps: list) -> None:
+def test_each_transition_is_dated_at_its_own_deadline(
+    stored: str, after: float, steps: list[tuple[str, float]]
+) -> None:
     found = due(Liveness(stored), LIMITS, HEARD + timedelta(seconds=after))
     assert [(step.to, (step.at - HEARD).total_seconds()) for step in found] == steps
 
