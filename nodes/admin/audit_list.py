@@ -1,7 +1,7 @@
 """The audit list: what happened, newest first, filtered and searched, and never changed."""
 
 import json
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -86,14 +86,18 @@ class DayFilter(TextFilter):  # type: ignore[misc]
     lookup = ""
     days = 0
 
+    @classmethod
+    def instant(cls, day: str) -> datetime | None:
+        """The midnight that a written day stands for; None where it is no date."""
+        try:
+            return datetime.combine(date.fromisoformat(day.strip()), time(), UTC) + timedelta(days=cls.days)
+        except (ValueError, OverflowError):
+            return None
+
     def queryset(self, request: HttpRequest, queryset: QuerySet[AuditEvent]) -> QuerySet[AuditEvent]:
         """The events from it on, or up to its end; what is no date filters nothing."""
-        try:
-            day = date.fromisoformat(str(self.value() or "").strip())
-        except ValueError:
-            return queryset
-        midnight = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=self.days)
-        return queryset.filter(**{self.lookup: midnight})
+        instant = self.instant(str(self.value() or ""))
+        return queryset if instant is None else queryset.filter(**{self.lookup: instant})
 
 
 class SinceFilter(DayFilter):
@@ -113,6 +117,19 @@ class UntilFilter(DayFilter):
     days = 1
 
 
+def exported(request: HttpRequest) -> dict[str, str]:
+    """The list's filters as REST takes them, for the exports; a node by its id only."""
+    wanted = {key: str(request.GET[key]).strip() for key in ("type", "actor", "q") if request.GET.get(key)}
+    try:
+        wanted["node"] = str(UUID(str(request.GET.get("node", "")).strip()))
+    except ValueError:
+        wanted.pop("node", None)
+    for end in (SinceFilter, UntilFilter):
+        if (instant := end.instant(str(request.GET.get(end.parameter_name, "")))) is not None:
+            wanted[end.parameter_name] = instant.isoformat()
+    return wanted
+
+
 @admin.register(AuditEvent)
 class AuditEventAdmin(ReadOnlyAdmin):
     """The history; not even a superuser adds, changes or deletes."""
@@ -127,26 +144,16 @@ class AuditEventAdmin(ReadOnlyAdmin):
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """The list, with the way to the whole as CSV and NDJSON."""
-        kept = {key: str(request.GET[key]) for key in ("type", "node") if request.GET.get(key)}
         context = {
             "title": "Audit",
             "trail": [("Audit", "")],
             "exports": [
-                (form.upper(), f"{EXPORT}?{urlencode({**self._exported(kept), 'format': form})}")
+                (form.upper(), f"{EXPORT}?{urlencode({**exported(request), 'format': form})}")
                 for form in ("csv", "ndjson")
             ],
         }
         response: HttpResponse = super().changelist_view(request, context | (extra_context or {}))
         return response
-
-    @staticmethod
-    def _exported(kept: dict[str, str]) -> dict[str, str]:
-        """The filters that REST takes too; a node by its id only."""
-        try:
-            UUID(kept.get("node", ""))
-        except ValueError:
-            kept.pop("node", None)
-        return kept
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None

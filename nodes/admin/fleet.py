@@ -6,7 +6,6 @@ from django.db.models import (
     BooleanField,
     Case,
     Count,
-    Exists,
     F,
     IntegerField,
     OuterRef,
@@ -49,7 +48,8 @@ def is_(state: Liveness, now: datetime) -> Q:
 SKEWED = Q(heartbeat__clock_skew_seconds__gt=SKEW_TOLERATED.total_seconds()) | Q(
     heartbeat__clock_skew_seconds__lt=-SKEW_TOLERATED.total_seconds()
 )
-LACKS_ACCELERATOR = Exists(Accelerator.objects.filter(node=OuterRef("pk"), missing_since__isnull=False))
+LACKS_ACCELERATOR = Q(pk__in=Accelerator.objects.filter(missing_since__isnull=False).order_by().values("node"))
+"""Asked once, not once a node: PostgreSQL would run an EXISTS for each row of an aggregate."""
 TLS_UNVERIFIED = Q(facts__agent__tls_verify=False)
 
 FLAGS: dict[str, tuple[str, Q]] = {
@@ -59,7 +59,7 @@ FLAGS: dict[str, tuple[str, Q]] = {
     "rotation": ("Rotation pending", Q(credential_state=CredentialState.ROTATING)),
     "tls": ("TLS not verified", TLS_UNVERIFIED),
     "skew": ("Clock skew over 60 s", SKEWED),
-    "missing": ("Accelerator missing", Q(LACKS_ACCELERATOR)),
+    "missing": ("Accelerator missing", LACKS_ACCELERATOR),
     "runtime": ("GPU runtime failed", Q(facts__gpu_runtime__state="failed")),
     "stopped": ("Stopped as planned", Q(heartbeat__stopped_at__isnull=False)),
 }
