@@ -95,7 +95,7 @@ CHECKS = [
 
 @schema.exclude(path_regex="^/api/v1/agent/").parametrize()
 @settings(
-    max_examples=4,
+    max_examples=8,
     deadline=None,
     derandomize=True,
     phases=[Phase.explicit, Phase.generate],
@@ -107,9 +107,9 @@ def test_an_operator_is_answered_as_the_schema_says(case: schemathesis.Case) -> 
     case.call_and_validate(headers={"X-ModelForge-Admin-Token": OPERATOR_API_KEY}, checks=CHECKS)
 
 
-@schema.include(path_regex="^/api/v1/agent/").parametrize()
+@schema.include(path_regex="^/api/v1/agent/").exclude(path_regex="heartbeat$|facts$").parametrize()
 @settings(
-    max_examples=4,
+    max_examples=8,
     deadline=None,
     derandomize=True,
     phases=[Phase.explicit, Phase.generate],
@@ -117,5 +117,6 @@ def test_an_operator_is_answered_as_the_schema_says(case: schemathesis.Case) -> 
 )
 @pytest.mark.timeout(300)
 def test_a_node_is_answered_as_the_schema_says(case: schemathesis.Case, enrolled_node: Callable[..., Enrolled]) -> None:
+    """Beats and facts are too deep to invent in seconds; tests/agent and tests/nodes send real ones."""
     headers = enrolled_node(f"server-{id(case)}").headers
     case.call_and_validate(headers=headers, checks=CHECKS)
