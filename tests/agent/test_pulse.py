@@ -140,6 +140,16 @@ def test_five_minutes_of_503_end_in_a_beat_within_a_minute(parts: Parts) -> None
     assert parts.health.report.state == "healthy"
 
 
+@pytest.mark.parametrize("told", [5.0, 15.0, 120.0])
+def test_after_an_outage_it_is_back_before_its_fresh_window_ends(parts: Parts, told: float) -> None:
+    """Field case 33: a control plane that was away counts anew, three intervals until stale."""
+    parts.client.reply = wire.BeatReply(heartbeat_interval_seconds=told, telemetry_interval_seconds=60)
+    parts.beat()
+    parts.client.trouble = lambda _: gone()
+    waits = [parts.beat().total_seconds() for _ in range(100)]
+    assert max(waits) <= min(2 * told, 60)
+
+
 def test_retry_after_is_honoured(parts: Parts) -> None:
     wait = timedelta(seconds=100)
     parts.client.trouble = lambda _: refused("throttled", 429, retryable=True, retry_after=wait)
