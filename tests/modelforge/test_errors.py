@@ -127,3 +127,28 @@ def test_a_request_id_that_is_not_plain_is_replaced(given: str) -> None:
 def test_the_root_leads_to_the_pages() -> None:
     answer: Any = Client().get("/")
     assert (answer.status_code, answer["Location"]) == (302, "/admin/")
+
+
+@pytest.mark.django_db
+def test_a_page_loads_nothing_from_elsewhere_and_stands_in_no_frame(client: Client) -> None:
+    policy = client.get("/admin/login/")["Content-Security-Policy"]
+    assert "default-src 'self'" in policy
+    assert "frame-ancestors 'none'" in policy
+
+
+@pytest.mark.parametrize(
+    ("trusted", "forwarded", "address"),
+    [
+        (False, "203.0.113.9", "127.0.0.1"),
+        (True, "203.0.113.9", "203.0.113.9"),
+        (True, "10.6.6.6, 203.0.113.9", "203.0.113.9"),  # the first was said by the client itself
+        (True, "no address", "127.0.0.1"),
+        (True, "", "127.0.0.1"),
+    ],
+)
+def test_the_clients_address_is_what_our_own_proxy_says(
+    trusted: bool, forwarded: str, address: str, settings: Settings
+) -> None:
+    settings.TRUST_PROXY = trusted
+    answer: Any = Client().get("/healthz", headers={"X-Forwarded-For": forwarded})
+    assert answer.wsgi_request.META["REMOTE_ADDR"] == address
