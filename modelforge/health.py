@@ -89,7 +89,7 @@ def broker() -> dict[str, Any]:
     """The broker takes the scheduler's messages."""
     url = settings.CELERY_BROKER_URL
     if url == "filesystem://":
-        folder = settings.CELERY_BROKER_TRANSPORT_OPTIONS["data_folder_out"]
+        folder = str(settings.CELERY_BROKER_TRANSPORT_OPTIONS["data_folder_out"])
         if os.access(folder, os.W_OK | os.X_OK):
             return {"ok": True}
         return {"ok": False, "detail": "The queue folder cannot be written; mend MODELFORGE_QUEUE_DIR or its rights."}
@@ -109,7 +109,11 @@ def sweep(now: datetime) -> dict[str, Any]:
     if swept_at is None:
         return {"ok": False, "detail": "No sweep ran yet; start the Celery worker and beat."}
     age = now - swept_at
-    seen: dict[str, Any] = {"ok": age <= limit, "age_seconds": round(age.total_seconds(), 1), "limit_seconds": limit.total_seconds()}
+    seen: dict[str, Any] = {
+        "ok": age <= limit,
+        "age_seconds": round(age.total_seconds(), 1),
+        "limit_seconds": limit.total_seconds(),
+    }
     if age > limit:
         seen["detail"] = "Sweeps have stopped; look at the Celery worker and beat."
     return seen

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.contrib.sessions.models import Session
-from django.db import DatabaseError
+from django.db import DatabaseError, connections
 from pytest_django import Settings
 
 from modelforge import tasks, waking
@@ -55,7 +55,7 @@ def test_sessions_that_ended_are_forgotten() -> None:
 def test_fresh_facts_are_asked_for_at_a_start_where_the_operator_wants_them(
     wanted: bool, make_node: Callable[..., Node], settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waking.connections, "close_all", lambda: None)  # the test's own transaction lives in it
+    monkeypatch.setattr(connections, "close_all", lambda: None)  # the test's own transaction lives in it
     settings.HARDWARE_REFRESH_ON_STARTUP = wanted
     node = make_node()
     waking.wake(datetime.now(UTC))

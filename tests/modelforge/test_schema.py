@@ -103,7 +103,7 @@ CHECKS = [
 )
 @pytest.mark.django_db
 @pytest.mark.timeout(300)
-def test_an_operator_is_answered_as_the_schema_says(case: schemathesis.Case) -> None:
+def test_an_operator_is_answered_as_the_schema_says(case: schemathesis.Case[Any]) -> None:
     case.call_and_validate(headers={"X-ModelForge-Admin-Token": OPERATOR_API_KEY}, checks=CHECKS)
 
 
@@ -116,7 +116,9 @@ def test_an_operator_is_answered_as_the_schema_says(case: schemathesis.Case) -> 
     suppress_health_check=list(HealthCheck),
 )
 @pytest.mark.timeout(300)
-def test_a_node_is_answered_as_the_schema_says(case: schemathesis.Case, enrolled_node: Callable[..., Enrolled]) -> None:
+def test_a_node_is_answered_as_the_schema_says(
+    case: schemathesis.Case[Any], enrolled_node: Callable[..., Enrolled]
+) -> None:
     """Beats and facts are too deep to invent in seconds; tests/agent and tests/nodes send real ones."""
     headers = enrolled_node(f"server-{id(case)}").headers
     case.call_and_validate(headers=headers, checks=CHECKS)
