@@ -27,7 +27,7 @@ def add_wire_types(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """drf-spectacular's hook: the agent's endpoints with their types, and one error type for every endpoint."""
     answers = [answer for answer in ANSWERS.values() if answer is not None]
     types = [wire.Problem, wire.CredentialReply, *ANSWERS, *answers]
-    _, components = msgspec.json.schema_components(types, ref_template=REF)
+    components = msgspec.json.schema_components(types, ref_template=REF)[1]
     schemas = result["components"].setdefault("schemas", {})
     schemas.update(components)
     result["components"].setdefault("securitySchemes", {})[BEARER] = {
