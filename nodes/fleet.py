@@ -57,7 +57,11 @@ def whole(now: datetime) -> QuerySet[Node]:
     """Nodes with all that a node's page shows, in three queries."""
     return (
         Node.objects.select_related("heartbeat")
-        .annotate(liveness_now=liveness_at(now))
+        .annotate(
+            liveness_now=liveness_at(now),
+            gpu_state=KT("facts__gpu_runtime__state"),
+            tls_state=KT("facts__agent__tls_verify"),
+        )
         .prefetch_related("accelerators", Prefetch("volumes", Volume.objects.order_by("name")))
     )
 

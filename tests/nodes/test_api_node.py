@@ -43,6 +43,14 @@ def codes(shown: dict[str, Any]) -> list[str]:
     return [warning["code"] for warning in shown["warnings"]]
 
 
+def test_a_node_says_of_itself_what_the_list_says_of_it(api: Client, node: Node) -> None:
+    [listed] = api.get(URL).json()["results"]
+    shown = read(api, node)
+    assert {name: shown[name] for name in listed if "age" not in name} == {
+        name: value for name, value in listed.items() if "age" not in name
+    }
+
+
 def test_everything_that_is_known_of_a_node_is_shown(api: Client, node: Node) -> None:
     shown = read(api, node)
 
