@@ -106,7 +106,7 @@ class Environment:
             config["OPTIONS"] = {
                 "transaction_mode": "IMMEDIATE",
                 "timeout": 20,
-                "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+                "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-65536;",
             }
         else:
             config["OPTIONS"] = {"connect_timeout": 5} | config.get("OPTIONS", {})

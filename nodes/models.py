@@ -78,12 +78,12 @@ class Heartbeat(models.Model):
     """What changes with every beat: a narrow row, rewritten in place (PostgreSQL: HOT, so nothing here is indexed)."""
 
     node = models.OneToOneField(Node, on_delete=models.CASCADE, primary_key=True, related_name="heartbeat")
+    stale_at = models.DateTimeField(null=True)  # the three that each sweep reads stand first: rows are read from the left
+    offline_at = models.DateTimeField(null=True)
     liveness = models.CharField(max_length=8, choices=LIVENESS, default=Liveness.OFFLINE)
     boot_id = models.UUIDField(null=True)
     sequence = models.BigIntegerField(default=0)
     last_heard_at = models.DateTimeField(null=True)  # None: invited, never heard
-    stale_at = models.DateTimeField(null=True)
-    offline_at = models.DateTimeField(null=True)
     interval_seconds = models.FloatField(default=0)  # what the node was told last
     clock_skew_seconds = models.FloatField(null=True)  # agent's clock less ours, travel time included
     online_since = models.DateTimeField(null=True)  # first beat of the present run

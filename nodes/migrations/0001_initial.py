@@ -186,21 +186,17 @@ class Migration(migrations.Migration):
             name='Heartbeat',
             fields=[
                 ('node', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='heartbeat', serialize=False, to='nodes.node')),
+                ('stale_at', models.DateTimeField(null=True)),
+                ('offline_at', models.DateTimeField(null=True)),
                 ('liveness', models.CharField(choices=[('online', 'online'), ('stale', 'stale'), ('offline', 'offline')], default=nodes.liveness.Liveness['OFFLINE'], max_length=8)),
                 ('boot_id', models.UUIDField(null=True)),
                 ('sequence', models.BigIntegerField(default=0)),
                 ('last_heard_at', models.DateTimeField(null=True)),
-                ('stale_at', models.DateTimeField(null=True)),
-                ('offline_at', models.DateTimeField(null=True)),
                 ('interval_seconds', models.FloatField(default=0)),
                 ('clock_skew_seconds', models.FloatField(null=True)),
                 ('online_since', models.DateTimeField(null=True)),
                 ('stopped_at', models.DateTimeField(null=True)),
                 ('stop_reason', models.CharField(blank=True, max_length=128)),
-            ],
-        ),
-        migrations.AddConstraint(
-            model_name='node',
             constraint=models.CheckConstraint(condition=models.Q(models.Q(('credential_state', 'rotating'), _negated=True), ('rotation_ends_at__isnull', False), _connector='OR'), name='a_rotating_node_has_a_deadline'),
         ),
         migrations.AddConstraint(
