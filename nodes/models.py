@@ -78,7 +78,8 @@ class Heartbeat(models.Model):
     """What changes with every beat: a narrow row, rewritten in place (PostgreSQL: HOT, so nothing here is indexed)."""
 
     node = models.OneToOneField(Node, on_delete=models.CASCADE, primary_key=True, related_name="heartbeat")
-    stale_at = models.DateTimeField(null=True)  # the three that each sweep reads stand first: rows are read from the left
+    # The three columns that each sweep reads stand first, for rows are read from the left.
+    stale_at = models.DateTimeField(null=True)
     offline_at = models.DateTimeField(null=True)
     liveness = models.CharField(max_length=8, choices=LIVENESS, default=Liveness.OFFLINE)
     boot_id = models.UUIDField(null=True)

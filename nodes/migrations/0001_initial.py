@@ -197,6 +197,10 @@ class Migration(migrations.Migration):
                 ('online_since', models.DateTimeField(null=True)),
                 ('stopped_at', models.DateTimeField(null=True)),
                 ('stop_reason', models.CharField(blank=True, max_length=128)),
+            ],
+        ),
+        migrations.AddConstraint(
+            model_name='node',
             constraint=models.CheckConstraint(condition=models.Q(models.Q(('credential_state', 'rotating'), _negated=True), ('rotation_ends_at__isnull', False), _connector='OR'), name='a_rotating_node_has_a_deadline'),
         ),
         migrations.AddConstraint(
