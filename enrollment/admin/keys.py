@@ -10,6 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from unfold.contrib.filters.admin import ChoicesRadioFilter
 
 from enrollment import keys
 from enrollment.models import ApiKey
@@ -111,7 +112,7 @@ class ApiKeyAdmin(ReadOnlyAdmin):
 
     list_display = ["named", "state", "role_shown", "recognised_by", "ends", "last_used", "made", "verbs"]
     list_display_links = None
-    list_filter = ["role"]
+    list_filter = [("role", ChoicesRadioFilter)]
     search_fields = ["name", "last_four", "created_by"]
     search_help_text = "Name, last four, creator"
     ordering = ["revoked_at", "name"]

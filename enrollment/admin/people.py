@@ -15,6 +15,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin
+from unfold.contrib.filters.admin import BooleanRadioFilter
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm
 from unfold.widgets import UnfoldAdminPasswordWidget
 
@@ -87,7 +88,8 @@ class PersonAdmin(UserAdmin, ModelAdmin):  # type: ignore[misc, type-arg]
     change_list_template = "modelforge/list.html"
     show_full_result_count = False
     search_help_text = "Name or mail"
-    list_filter = ["is_active", "groups"]
+    list_filter = [("is_active", BooleanRadioFilter)]
+    list_filter_submit = True
     actions = None
     fieldsets = (
         (None, {"fields": ("username", "password")}),

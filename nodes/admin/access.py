@@ -55,6 +55,7 @@ class ReadOnlyAdmin(ModelAdmin):  # type: ignore[misc]
 
     show_full_result_count = False
     list_per_page = 50
+    list_filter_submit = True  # the filters are one form with a button of its own
     list_max_show_all = 0
     actions = None
 

@@ -1,0 +1,86 @@
+"""The real Chromium before a real server: whatever its console complains of, or asks elsewhere, fails the test."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+from pytest_django.live_server_helper import LiveServer
+
+from nodes.callers import AUDITORS, OPERATORS
+from tests.nodes import browsing
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="package")
+def chromium() -> Iterator[Browser]:
+    """Debian's Chromium; while it is open, playwright's event loop runs in this thread, which Django has to bear."""
+    path = shutil.which("chromium")
+    if path is None:
+        pytest.fail("chromium is missing: apt install chromium fonts-dejavu-core")
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Visit:
+    """One person's window, and what went wrong in it."""
+
+    page: Page
+    server: str
+    troubles: list[str] = field(default_factory=list)
+
+    def go(self, path: str) -> None:
+        """Open a path of the server."""
+        self.page.goto(self.server + path)
+
+    def log_in(self, name: str) -> None:
+        """By the login page."""
+        self.go("/admin/login/")
+        self.page.fill("#id_username", name)
+        self.page.fill("#id_password", browsing.PASSWORD)
+        self.page.click("#login-form button[type=submit]")
+        self.page.wait_for_url("**/admin/")
+
+    def overflow(self) -> int:
+        """By how many pixels the page is wider than its window."""
+        width: int = self.page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+        return width
+
+
+@pytest.fixture
+def visit(chromium: Browser, live_server: LiveServer, request: pytest.FixtureRequest) -> Iterator[Visit]:
+    """A window before the live server, with an operator and an auditor who may log in."""
+    browsing.person("mara", OPERATORS)
+    browsing.person("audrey", AUDITORS)
+    look = getattr(request, "param", {})
+    context = chromium.new_context(
+        viewport={"width": look.get("width", 1400), "height": 900}, color_scheme=look.get("scheme", "light")
+    )
+    visit = Visit(context.new_page(), live_server.url)
+    page = visit.page
+    page.on("console", lambda said: said.type == "error" and visit.troubles.append(said.text))
+    page.on("pageerror", lambda fault: visit.troubles.append(str(fault)))
+    page.on("request", lambda asked: _elsewhere(asked.url, visit))
+    page.on("response", lambda answer: answer.status >= 500 and visit.troubles.append(f"{answer.status} {answer.url}"))
+    yield visit
+    context.close()
+    assert visit.troubles == []
+
+
+def _elsewhere(url: str, visit: Visit) -> None:
+    if not url.startswith((visit.server, "data:", "blob:")):
+        visit.troubles.append(f"asked elsewhere: {url}")
