@@ -1,12 +1,14 @@
 """The people who log in: operators, who act, and auditors, who read."""
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from django.contrib.auth.models import Group, User
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
+from django.http import HttpRequest
 
 from agent.protocol import Code
 from agent.wire import FieldError
@@ -38,6 +40,15 @@ def create(name: str, password: str, role: Role, *, by: Caller, now: datetime) -
     except IntegrityError as fault:
         raise Refused(Code.STATE_CONFLICT, f"There is a person named {name!r} already; take another name.") from fault
     return user
+
+
+def login_name(request: HttpRequest, credentials: Mapping[str, str] | None = None) -> str:
+    """The name under which a failed login is kept and logged: one that nobody has may be a password in the wrong field,
+    and is told by its digest."""
+    name = (credentials or {}).get("username") or request.POST.get("username") or ""
+    if not name or ("\x00" not in name and User.objects.filter(username=name).exists()):
+        return name
+    return f"unknown-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
 
 
 def _faults(user: User, password: str) -> Iterator[FieldError]:

@@ -23,6 +23,9 @@ from agent.wire import FieldError, encode
 from nodes import refusals
 from nodes.callers import NodeCaller, Refused
 
+_ECHO = re.compile(r"(Invalid enum value).*?(?= - at `[^`]*`$|$)", re.DOTALL)
+"""Where msgspec repeats what it was sent: of any length, and perhaps a secret in the wrong place."""
+
 _VERSION_META = "HTTP_" + VERSION_HEADER.upper().replace("-", "_")
 
 
@@ -129,8 +132,9 @@ def decode(body: bytes, message: type[msgspec.Struct] | None) -> Any:
     try:
         return _decoder(message).decode(body)
     except msgspec.ValidationError as fault:
-        said, _, where = str(fault).partition(" - at `")
+        told = _ECHO.sub(r"\1", str(fault))
+        said, _, where = told.partition(" - at `")
         path = where.rstrip("`").removeprefix("$").lstrip(".")
-        raise Refused(Code.INVALID, str(fault), errors=[FieldError(field=path, detail=said)]) from fault
+        raise Refused(Code.INVALID, told, errors=[FieldError(field=path, detail=said)]) from fault
     except (msgspec.DecodeError, UnicodeDecodeError) as fault:
         raise Refused(Code.MALFORMED, f"The body is no JSON: {fault}") from fault

@@ -43,7 +43,7 @@ def test_every_message_has_a_sample() -> None:
 
 
 def test_the_samples_say_every_field_of_every_message() -> None:
-    said: dict[type, set[str]] = {kind: set() for kind in structs()}
+    said: dict[type[Struct], set[str]] = {kind: set() for kind in structs()}
     for name, message in SAID.items():
         for kind, fields in spoken(message, json.loads(sample(name))):
             said[kind] |= fields
