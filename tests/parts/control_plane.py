@@ -126,9 +126,9 @@ class ControlPlane:
         assert answer.status_code == 200, answer.text
         return [json.loads(line) for line in answer.text.splitlines()]
 
-    def manage(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def manage(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         """One management command, run to its end."""
-        return _manage(self.environment, *arguments)
+        return _manage(self.environment, *arguments, stdin=stdin)
 
     @property
     def log(self) -> str:
@@ -198,11 +198,12 @@ def _environment(folder: Path, database: str) -> dict[str, str]:
     }
 
 
-def _manage(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+def _manage(environment: dict[str, str], *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "manage.py", *arguments],
         env=environment,
         cwd=ROOT,
+        input=stdin,
         capture_output=True,
         text=True,
         timeout=60,

@@ -1,4 +1,4 @@
-"""A small reverse proxy that loses replies, answers in the server's place, waits and cuts, as real ones do."""
+"""A small proxy, reverse or forward, that loses replies, waits, cuts, or answers in the server's place."""
 
 import http.client
 import threading
@@ -20,13 +20,19 @@ class Fault:
 
 
 FINE = Fault()
+Rule = Callable[[str], Fault]
+
+
+def always(fault: Fault) -> Rule:
+    """Every request goes wrong like this."""
+    return lambda _: fault
 
 
 class Proxy:
-    """Forwards to ``port``; ``rule`` says for each method and path what goes wrong."""
+    """Forwards to ``port``; ``rule`` says for each path what goes wrong."""
 
     def __init__(self, port: int) -> None:
-        self.rule: Callable[[str, str], Fault] = lambda method, path: FINE
+        self.rule = always(FINE)
         self.seen: list[tuple[str, str, int]] = []  # method, path, the server's status (0: not asked)
         outer = self
 
@@ -57,7 +63,9 @@ class Proxy:
 
     def _forward(self, handler: BaseHTTPRequestHandler, port: int) -> None:
         body = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
-        fault = self.rule(handler.command, handler.path)
+        if "://" in handler.path:  # asked as a forward proxy, by the whole address
+            handler.path = "/" + handler.path.split("/", 3)[3]
+        fault = self.rule(handler.path)
         time.sleep(fault.wait_seconds)
         if fault.status:
             self.seen.append((handler.command, handler.path, 0))

@@ -18,12 +18,10 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     made.remove()
 
 
-@pytest.fixture
-def own_plane(tmp_path: Path) -> Iterator[ControlPlane]:
-    """A control plane for one walk, which may stop it."""
-    folder = tmp_path / "plane"
-    folder.mkdir()
-    made = ControlPlane(folder)
+@pytest.fixture(scope="module")
+def frail_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A control plane for walks that stop it, in whole or in part, and start it again."""
+    made = ControlPlane(tmp_path_factory.mktemp("frail"))
     yield made.start()
     made.remove()
 

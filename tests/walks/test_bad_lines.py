@@ -8,7 +8,7 @@ from agent import protocol
 from tests.parts.agents import Agent
 from tests.parts.control_plane import ControlPlane
 from tests.parts.ports import until
-from tests.parts.proxy import FINE, Fault, Proxy
+from tests.parts.proxy import FINE, Fault, Proxy, Rule, always
 from tests.walks.journey import join, seen, told
 
 Make = Callable[..., Agent]
@@ -16,10 +16,10 @@ Make = Callable[..., Agent]
 pytestmark = pytest.mark.walk
 
 
-def first_of(path: str, fault: Fault) -> Callable[[str, str], Fault]:
+def first_of(path: str, fault: Fault) -> Rule:
     """Only the first request to the path goes wrong."""
     left = [fault]
-    return lambda method, asked: left.pop() if asked == path and left else FINE
+    return lambda asked: left.pop() if asked == path and left else FINE
 
 
 @pytest.mark.parametrize("fault", [Fault(lose_reply=True), Fault(cut_reply=True)], ids=["lost", "cut"])
@@ -44,12 +44,12 @@ def test_an_agent_killed_before_its_first_request_joins_when_it_starts_again(
 ) -> None:
     """Field case 5."""
     line = proxy(plane)
-    line.rule = lambda method, path: Fault(status=503)
+    line.rule = always(Fault(status=503))
     server = agent(line.url, MODELFORGE_AGENT_ENROLLMENT_TOKEN=plane.invite(display_name="killed early")).start()
     until(lambda: line.seen, "the agent tried")
     identity = server.node_id
     server.kill()
-    line.rule = lambda method, path: FINE
+    line.rule = always(FINE)
     server.start()
     seen(plane, server, "online")
     assert server.node_id == identity
@@ -62,9 +62,9 @@ def test_a_gateway_in_trouble_costs_beats_and_nothing_else(
     line = proxy(plane)
     server = join(plane, agent, url=line.url, name="behind a gateway")
     process, credential = server.pid, server.credential
-    line.rule = lambda method, path: Fault(status=503, headers={"Retry-After": "1"})
+    line.rule = always(Fault(status=503, headers={"Retry-After": "1"}))
     seen(plane, server, "stale")
-    line.rule = lambda method, path: FINE
+    line.rule = always(FINE)
     (returned,) = told(plane, server, "node.returned")
     assert seen(plane, server, "online")["refused_code"] == ""
     assert (server.pid, server.running, server.credential) == (process, True, credential)
@@ -76,7 +76,7 @@ def test_a_redirect_is_not_followed_and_the_agent_says_which_address_to_set(
 ) -> None:
     """Field case 27."""
     line, elsewhere = proxy(plane), proxy(plane)
-    line.rule = lambda method, path: Fault(status=301, headers={"Location": elsewhere.url + path})
+    line.rule = lambda path: Fault(status=301, headers={"Location": elsewhere.url + path})
     server = agent(line.url, MODELFORGE_AGENT_ENROLLMENT_TOKEN=plane.invite(display_name="redirected")).start()
     hint = f"Set MODELFORGE_AGENT_CONTROL_PLANE_URL={elsewhere.url}"
     until(lambda: hint in server.log, "the hint in the log")

@@ -47,7 +47,9 @@ def runtime(plane: ControlPlane, server: Agent, state: str) -> dict[str, Any]:
 
 def test_a_driver_that_hangs_for_an_hour_delays_no_beat(plane: ControlPlane, agent: Make, tmp_path: Path) -> None:
     """Field case 36."""
-    server = join(plane, agent, name="hanging driver", **driver(tmp_path / "driver", sleeps=f"nvmlInitWithFlags={HOUR}"))
+    server = join(
+        plane, agent, name="hanging driver", **driver(tmp_path / "driver", sleeps=f"nvmlInitWithFlags={HOUR}")
+    )
     node = runtime(plane, server, "failed")
     first = node["heartbeat"]["sequence"]
     until(lambda: plane.node(server.node_id)["heartbeat"]["sequence"] >= first + 5, "five more beats", within=15)
@@ -79,7 +81,9 @@ def names(node: dict[str, Any]) -> list[str]:
     return [gpu["uuid"] for gpu in node["accelerators"]]
 
 
-def test_a_gpu_that_vanishes_under_a_driver_that_works_is_told(plane: ControlPlane, agent: Make, tmp_path: Path) -> None:
+def test_a_gpu_that_vanishes_under_a_driver_that_works_is_told(
+    plane: ControlPlane, agent: Make, tmp_path: Path
+) -> None:
     """Field case 46: the same server, and this time the driver is well."""
     server = join(plane, agent, name="vanishing gpu", **driver(tmp_path / "driver"))
     told(plane, server, "accelerator.found")

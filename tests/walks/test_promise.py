@@ -34,7 +34,9 @@ def ask_as_written(plane: ControlPlane) -> dict[str, Any]:
     """The document's request, through a shell and the real curl."""
     script = REQUEST.replace("https://modelforge.example", plane.url)
     environment = {"PATH": os.environ["PATH"], "MODELFORGE_OPERATOR_API_KEY": ADMIN_TOKEN}
-    done = subprocess.run(["sh", "-ec", script], env=environment, capture_output=True, text=True, timeout=20, check=True)
+    done = subprocess.run(
+        ["sh", "-ec", script], env=environment, capture_output=True, text=True, timeout=20, check=True
+    )
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer
 
@@ -159,4 +161,3 @@ def test_the_same_silence_without_a_goodbye_is_told(plane: ControlPlane, agent: 
         "node.stale",
         "node.offline",
     ]
-
