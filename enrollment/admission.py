@@ -1,4 +1,4 @@
-"""Inviting a node and letting it in: validate first, consume last, and heal a lost reply (docs/decisions.md, 4)."""
+"""Inviting a node and letting it in: validate first, consume last, and heal a lost reply (docs/decisions.md)."""
 
 from dataclasses import asdict
 from datetime import datetime
