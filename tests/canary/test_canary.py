@@ -2,9 +2,13 @@
 
 import hashlib
 
+import pytest
+
 from tests.canary import evidence
 from tests.canary.conftest import Walked
 from tests.parts.control_plane import ADMIN_TOKEN
+
+pytestmark = pytest.mark.timeout(300)  # the first test waits for the whole journey
 
 OWNERS_FILES = ("node-credential", "token", "hub-token")
 """Where the agent keeps what it was told, and what the operator wrote."""

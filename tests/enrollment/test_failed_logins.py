@@ -1,4 +1,4 @@
-"""What a failed login leaves behind: the name of a person, and never a password that was pasted into the wrong field."""
+"""What a failed login leaves behind: a person's name, and never a password that was pasted into the wrong field."""
 
 import pytest
 from axes.models import AccessAttempt
