@@ -90,6 +90,7 @@ class PersonAdmin(UserAdmin, ModelAdmin):  # type: ignore[misc, type-arg]
     search_help_text = "Name or mail"
     list_filter = [("is_active", BooleanRadioFilter)]
     list_filter_submit = True
+    show_facets = admin.ShowFacets.NEVER
     actions = None
     fieldsets = (
         (None, {"fields": ("username", "password")}),

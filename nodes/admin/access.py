@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from django.contrib.admin import ShowFacets
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 from unfold.admin import ModelAdmin
@@ -54,6 +55,7 @@ class ReadOnlyAdmin(ModelAdmin):  # type: ignore[misc]
     """A model that its pages show and never write: every change is an act with a page of its own."""
 
     show_full_result_count = False
+    show_facets = ShowFacets.NEVER  # a count for each choice of each filter
     list_per_page = 50
     list_filter_submit = True  # the filters are one form with a button of its own
     list_max_show_all = 0
