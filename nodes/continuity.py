@@ -67,8 +67,8 @@ def resume(now: datetime) -> timedelta | None:
         if plane.swept_at is None or now - max(plane.swept_at, awake) <= settings.GAP_AFTER:
             return None  # another process noticed first
         away = now - awake
+        _fresh_window(now)  # before the history's head is locked, which is the last lock of all
         record(EventType.CONTROL_PLANE_GAP, by=SYSTEM, about=CONTROL_PLANE, at=now, since=awake, seconds=away)
-        _fresh_window(now)
         ControlPlane.objects.filter(id=1).update(swept_at=now)
     return away
 
