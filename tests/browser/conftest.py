@@ -43,6 +43,16 @@ class Visit:
     server: str
     troubles: list[str] = field(default_factory=list)
 
+    @property
+    def home(self) -> tuple[str, ...]:
+        """How every address begins that a page may ask."""
+        return (self.server, "data:", "blob:")
+
+    def note(self, is_trouble: bool, told: str) -> None:
+        """Keep a trouble."""
+        if is_trouble:
+            self.troubles.append(told)
+
     def go(self, path: str) -> None:
         """Open a path of the server."""
         self.page.goto(self.server + path)
@@ -72,15 +82,10 @@ def visit(chromium: Browser, live_server: LiveServer, request: pytest.FixtureReq
     )
     visit = Visit(context.new_page(), live_server.url)
     page = visit.page
-    page.on("console", lambda said: said.type == "error" and visit.troubles.append(said.text))
-    page.on("pageerror", lambda fault: visit.troubles.append(str(fault)))
-    page.on("request", lambda asked: _elsewhere(asked.url, visit))
-    page.on("response", lambda answer: answer.status >= 500 and visit.troubles.append(f"{answer.status} {answer.url}"))
+    page.on("console", lambda said: visit.note(said.type == "error", said.text))
+    page.on("pageerror", lambda fault: visit.note(True, str(fault)))
+    page.on("request", lambda asked: visit.note(not asked.url.startswith(visit.home), f"asked elsewhere: {asked.url}"))
+    page.on("response", lambda answer: visit.note(answer.status >= 500, f"{answer.status} {answer.url}"))
     yield visit
     context.close()
     assert visit.troubles == []
-
-
-def _elsewhere(url: str, visit: Visit) -> None:
-    if not url.startswith((visit.server, "data:", "blob:")):
-        visit.troubles.append(f"asked elsewhere: {url}")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -19,6 +20,8 @@ pytestmark = pytest.mark.django_db
 
 A, B = UUID(int=1), UUID(int=2)
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+Told = list[tuple[UUID | None, str, datetime, dict[str, Any]]]
 
 
 @pytest.fixture
@@ -92,7 +95,7 @@ def at(minutes: int) -> datetime:
 
 
 def test_an_outage_is_one_down_and_one_up() -> None:
-    told = [
+    told: Told = [
         (A, EventType.NODE_STALE, at(1), {}),
         (A, EventType.NODE_OFFLINE, at(2), {}),
         (A, EventType.NODE_RETURNED, at(9), {"was": "offline"}),
@@ -101,7 +104,7 @@ def test_an_outage_is_one_down_and_one_up() -> None:
 
 
 def test_what_began_before_the_picture_is_known_from_what_it_became() -> None:
-    told = [
+    told: Told = [
         (A, EventType.NODE_RETURNED, at(1), {"was": "stale"}),
         (B, EventType.NODE_STOPPED, at(2), {}),
         (B, EventType.NODE_RETURNED, at(3), {"was": "offline"}),
@@ -114,12 +117,13 @@ def test_an_offline_after_a_stale_that_was_not_read_changes_nothing() -> None:
 
 
 def test_retiring_a_node_that_is_online_takes_it_away() -> None:
-    told = [(A, EventType.NODE_ONLINE, at(1), {}), (A, EventType.NODE_RETIRED, at(2), {})]
+    told: Told = [(A, EventType.NODE_ONLINE, at(1), {}), (A, EventType.NODE_RETIRED, at(2), {})]
     assert changes_online(told) == [(at(1), 1), (at(2), -1)]
 
 
 def test_a_crowded_picture_is_thinned_and_keeps_its_dips() -> None:
-    points = [(NOON + timedelta(seconds=second), 9.0 if second != 4321 else 2.0) for second in range(10_000)]
+    points: list[tuple[datetime, float | None]] = [(NOON + timedelta(seconds=second), 9.0) for second in range(10_000)]
+    points[4321] = (points[4321][0], 2.0)
     kept = thinned(points)
     assert len(kept) <= 401
     assert min(value for _, value in kept if value is not None) == 2.0

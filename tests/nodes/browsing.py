@@ -3,9 +3,9 @@
 import re
 from datetime import UTC, datetime
 from html import unescape
+from typing import Any
 
 from django.contrib.auth.models import Group, User
-from django.http import HttpResponse
 from django.test import Client
 from django.urls import reverse
 
@@ -60,7 +60,7 @@ def verb_of(node: Node, verb: str) -> str:
     return reverse(f"admin:nodes_node_{verb}", args=[node.pk])
 
 
-def words(response: HttpResponse) -> str:
+def words(response: Any) -> str:
     """What a page says, without its tags and white space."""
     body = re.sub(r"<(script|style)\b.*?</\1>", " ", response.content.decode(), flags=re.DOTALL)
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())

@@ -86,7 +86,7 @@ def test_an_unknown_event_is_not_found(key: str, audrey: Client, told: Node) -> 
 def test_what_is_exported_is_what_the_filters_left(audrey: Client, told: Node) -> None:
     query = f"?node={told.pk}&since=2026-03-02&type=node.disabled"
     exports = dict(audrey.get(LIST + query).context["exports"])
-    lines = b"".join(audrey.get(exports["NDJSON"]).streaming_content).splitlines()
+    lines = b"".join(audrey.get(exports["NDJSON"])).splitlines()
     assert len(lines) == 1
-    table = b"".join(audrey.get(exports["CSV"]).streaming_content).splitlines()
+    table = b"".join(audrey.get(exports["CSV"])).splitlines()
     assert len(table) == 2

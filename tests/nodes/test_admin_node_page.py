@@ -5,11 +5,13 @@ from datetime import datetime, timedelta
 from uuid import uuid4
 
 import pytest
+from django.db import transaction
 from django.test import Client
 
+from agent.wire import Goodbye
 from nodes import heartbeats, telemetry
 from nodes.audit import record
-from nodes.callers import SYSTEM
+from nodes.callers import SYSTEM, Refused
 from nodes.event_types import EventType
 from nodes.models import Node
 from tests.nodes import browsing
@@ -113,7 +115,7 @@ def test_a_conflict_names_both_addresses(mara: Client, make_node: Callable[..., 
     first, copy = Agent(node, address="192.0.2.1"), Agent(node, address="192.0.2.2")
     first.beat(now - timedelta(seconds=120))
     copy.beat(now - timedelta(seconds=90))
-    with pytest.raises(heartbeats.Refused):
+    with pytest.raises(Refused):
         first.beat(now - timedelta(seconds=10))
     said = words(mara.get(page_of(node)))
     assert "192.0.2.2 is heard, 192.0.2.1 was refused (409" in said
@@ -138,9 +140,8 @@ def test_a_disabled_nodes_page_tells_of_its_refused_contact(mara: Client, make_n
 
 def test_a_planned_stop_does_not_read_as_an_outage(mara: Client, node: Node) -> None:
     """Field case 38."""
-    from agent.wire import Goodbye
-
     boot = Node.objects.get().heartbeat.boot_id
+    assert boot is not None
     heartbeats.farewell(Goodbye(boot_id=boot, reason="SIGTERM"), by=speaker(node), now=instant())
     said = words(mara.get(page_of(node)))
     assert "Stopped as planned" in said
@@ -175,8 +176,6 @@ def test_a_made_up_span_shows_the_hour(mara: Client, node: Node) -> None:
 
 
 def test_the_history_shows_the_newest_fifty_and_leads_to_all(mara: Client, node: Node, now: datetime) -> None:
-    from django.db import transaction
-
     with transaction.atomic():
         for number in range(60):
             record(EventType.HOSTNAME_CHANGED, by=SYSTEM, about=node, at=now, old=str(number), new=str(number + 1))

@@ -1,6 +1,7 @@
 """Lines of a picture: broken where nothing was measured, inside their box, with round figures beside them."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ SINCE = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
 
-def a_picture(values: list[float | None], **fields: object) -> Picture:
+def a_picture(values: list[float | None], **fields: Any) -> Picture:
     """One line over an hour, its points evenly spread."""
     points = [(SINCE + HOUR * i / max(len(values) - 1, 1), value) for i, value in enumerate(values)]
     return Picture("Load", "%", SINCE, SINCE + HOUR, [Line("GPU 0", points)], **fields)
