@@ -93,6 +93,17 @@ def online(var: Path) -> bool:
     return _this_node(var).filter(facts_at__isnull=False, heartbeat__liveness=Liveness.ONLINE).exists()
 
 
+def held_back(var: Path) -> str:
+    """Why an operator's word keeps this machine from being online, with the remedy; "" where none does."""
+    node = _this_node(var).first()
+    if node is not None and node.retired_at is not None:
+        state = var / "agent" / "state"
+        return f"This machine's node is retired. To enroll it as a new one, stop, remove {state}, and start again."
+    if node is not None and not node.enabled:
+        return "This machine's node is disabled; enable it on its page."
+    return ""
+
+
 def _this_node(var: Path) -> QuerySet[Node]:
     """The node whose id stands in the agent's state, if there is one."""
     try:

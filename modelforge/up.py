@@ -55,7 +55,10 @@ def main() -> int:
         if agent is not None:
             children.append(agent)
             agent.start()
-            _wait(children, lambda: first_start.online(var), "this machine is online as a node")
+            if held_back := first_start.held_back(var):
+                _say(held_back)
+            else:
+                _wait(children, lambda: first_start.online(var), "this machine is online as a node")
         told = {"url": url, "admin_token": token, "username": USERNAME, "password": password}
         _keep(var / "up.json", told)
         _tell(told, var)
