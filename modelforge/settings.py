@@ -28,7 +28,6 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "django_filters",
-    "django_structlog",
     "axes",
     "nodes",
     "enrollment",
