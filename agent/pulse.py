@@ -162,7 +162,7 @@ class Pulse:
         self._interval = min(max(told, SHORTEST_INTERVAL), LONGEST_INTERVAL)
         self._telemetry_interval = max(timedelta(seconds=reply.telemetry_interval_seconds), SHORTEST_INTERVAL)
         self._say_back()
-        # Back before it counts as stale: after a gap the control plane gives everybody one fresh window, three intervals.
+        # Back before it counts as stale: after a gap of the control plane the fresh window is three intervals.
         self._transient.cap = min(RETRY_CAP, 2 * self._interval)
         self._transient.reset()
         self._parked.reset()
