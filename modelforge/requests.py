@@ -13,7 +13,7 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 
 from agent.protocol import HEARTBEAT, REQUEST_ID_HEADER, Code
-from modelforge import errors
+from modelforge import errors, lane
 
 log = structlog.get_logger("modelforge.request")
 
@@ -46,7 +46,7 @@ class RequestMiddleware:
         if settings.TRUST_PROXY:
             _take_the_clients_address(request)
         try:
-            response = self._out_of_bounds(request) or self.get_response(request)
+            response = lane.answer(request) or self._out_of_bounds(request) or self.get_response(request)
             response[REQUEST_ID_HEADER] = request_id
             if response.get("Content-Type", "").startswith("text/html"):
                 response.headers.setdefault("Content-Security-Policy", PAGES_MAY)
