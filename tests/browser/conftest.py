@@ -5,11 +5,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
+from django.db import connections
 from playwright.sync_api import Browser, Page, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
 from nodes.callers import AUDITORS, OPERATORS
 from tests.nodes import browsing
+
+CONTENTS = "_test_serialized_contents"
+"""What the migrations put into the database, kept on the connection by Django's test runner. Within a running loop
+Django has other connection objects; without this on them each flush would make the content types anew, by new keys."""
 
 FLAGS = [
     "--no-sandbox",
@@ -23,16 +28,21 @@ FLAGS = [
 
 
 @pytest.fixture(scope="package")
-def chromium() -> Iterator[Browser]:
+def chromium(django_db_setup: None) -> Iterator[Browser]:
     """Debian's Chromium; while it is open, playwright's event loop runs in this thread, which Django has to bear."""
     path = shutil.which("chromium")
     if path is None:
         pytest.fail("chromium is missing: apt install chromium fonts-dejavu-core")
+    kept = {alias: getattr(connections[alias], CONTENTS, None) for alias in connections}
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+        for alias, contents in kept.items():
+            if contents is not None:
+                setattr(connections[alias], CONTENTS, contents)
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield browser
         browser.close()
+        connections.close_all()
 
 
 @dataclass
