@@ -6,7 +6,6 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
-from django.db import connections
 from django.db.models import Q
 from django.http import HttpRequest
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
@@ -16,7 +15,7 @@ from rest_framework.request import Request
 from agent.protocol import Code
 from enrollment import attempts, credentials, secrets
 from enrollment.models import ApiKey, NodeCredential
-from nodes import refusals
+from nodes import refusals, statements
 from nodes.callers import Caller, NodeCaller, Refused, Role, address_of
 from nodes.liveness import Liveness
 
@@ -68,9 +67,7 @@ class NodeAuthentication:
         parsed = secrets.parse(text, secrets.Kind.NODE)
         if parsed is None:
             raise _unknown(request, secrets.fault(text, secrets.Kind.NODE), "malformed", now)
-        with connections[settings.BEATS_DATABASE].cursor() as cursor:
-            cursor.execute(_FIND, (parsed.handle,))
-            row = cursor.fetchone()
+        row = statements.row(_FIND, (parsed.handle,))
         if row is None or not secrets.matches(row[1], parsed.digest):
             detail = "This node credential is not known here. Is this the control plane that the node enrolled with?"
             raise _unknown(request, detail, parsed.handle, now)

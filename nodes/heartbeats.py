@@ -9,7 +9,7 @@ from django.db import connections, transaction
 
 from agent.protocol import VERSION
 from agent.wire import Beat, BeatReply, Goodbye
-from nodes import continuity, refusals
+from nodes import continuity, refusals, statements
 from nodes.audit import record
 from nodes.callers import SYSTEM, NodeCaller, Refused
 from nodes.event_types import EventType
@@ -65,22 +65,18 @@ def _touch(beat: Beat, by: NodeCaller, now: datetime, interval: timedelta) -> bo
     connection = connections[settings.BEATS_DATABASE]
     adapt = connection.ops.adapt_datetimefield_value
     key = _same if connection.features.has_native_uuid_field else _hex
-    with connection.cursor() as cursor:
-        cursor.execute(
-            _TOUCH,
-            (
-                beat.sequence,
-                adapt(now),
-                adapt(limits.stale_at),
-                adapt(limits.offline_at),
-                interval.total_seconds(),
-                _skew(beat, now),
-                key(by.node_id),
-                key(beat.boot_id),
-                beat.sequence,
-            ),
-        )
-        return bool(cursor.rowcount == 1)
+    told = (
+        beat.sequence,
+        adapt(now),
+        adapt(limits.stale_at),
+        adapt(limits.offline_at),
+        interval.total_seconds(),
+        _skew(beat, now),
+        key(by.node_id),
+        key(beat.boot_id),
+        beat.sequence,
+    )
+    return statements.changed(_TOUCH, told) == 1
 
 
 def _same(key: UUID) -> UUID:
