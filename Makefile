@@ -13,7 +13,7 @@ ONCE = tests/agent tests/nvml tests/setup
 
 export PORT HOST
 
-.PHONY: help up tools test test-postgresql test-sqlite check format bench lock clean
+.PHONY: help python up tools test test-postgresql test-sqlite check format bench lock clean
 
 help:
 	@echo "make up     the control plane and an agent on this machine (PORT=8000 HOST=127.0.0.1)"
@@ -23,10 +23,14 @@ help:
 	@echo "make lock   compile the .in files into requirement files with hashes"
 	@echo "make clean  remove the environment and the caches; var/ stays"
 
-up:
+python:
+	@command -v "$(PYTHON)" >/dev/null || \
+		{ echo "There is no $(PYTHON) here. Install Python 3.11 or newer, or name one: make up PYTHON=/path/to/python3.11"; exit 1; } >&2
+
+up: python
 	@exec $(BOOTSTRAP) run
 
-tools:
+tools: python
 	@$(BOOTSTRAP) tools
 
 test: tools

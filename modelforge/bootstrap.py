@@ -3,14 +3,18 @@
     python3 -I modelforge/bootstrap.py run    what `make up` needs, then `python -m modelforge.up`
     python3 -I modelforge/bootstrap.py tools  what `make test` and `make check` need on top
 
-The environment is stamped with the hashes of the requirement files that it was made from: a second start only compares.
+The environment is stamped with the hashes of the requirement files that it was made from, and with a few files of each
+package: a second start only compares, and installs again what was damaged.
 """
 
+import csv
 import fcntl
+import glob
 import hashlib
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -77,14 +81,44 @@ def wanted(files):  # type: (tuple[str, ...]) -> dict[str, str]
     return hashes
 
 
-def stamped():  # type: () -> dict[str, str]
-    """The hashes that the environment was made from; none where it is missing, half made or broken."""
+def stamped():  # type: () -> dict[str, dict[str, object]]
+    """What the environment was made from, and what stands in it; nothing where it is missing, half made or broken."""
     try:
         with open(STAMP) as file:
             stamp = json.load(file)
     except (OSError, ValueError):
         return {}
-    return dict(stamp) if isinstance(stamp, dict) and runs() else {}
+    if not isinstance(stamp, dict) or not {"made_from", "packages"} <= set(stamp) or not runs():
+        return {}
+    return stamp
+
+
+def packages():  # type: () -> dict[str, list[str]]
+    """Each package's note of itself, with the files that say whether it is there: few, for each start looks at them."""
+    found = {}
+    for note in glob.glob(os.path.join(glob.escape(ENVIRONMENT), "lib", "python3*", "site-packages", "*.dist-info")):
+        site, name = os.path.split(note)
+        with open(os.path.join(note, "RECORD"), newline="", encoding="utf-8") as file:
+            paths = [row[0] for row in csv.reader(file) if row]
+        chosen = {}  # type: dict[str, str]
+        for path in sorted(paths, key=lambda path: (not path.endswith("/__init__.py"), path)):
+            folder = path.split("/")[0] if "/" in path else path
+            if folder not in ("..", "__pycache__", name):
+                chosen.setdefault(folder, path)
+        files = [os.path.join(name, "METADATA")] + sorted(chosen.values())
+        found[os.path.relpath(note, ENVIRONMENT)] = [
+            os.path.relpath(os.path.join(site, path), ENVIRONMENT) for path in files
+        ]
+    return found
+
+
+def damaged(stamp):  # type: (dict[str, dict[str, object]]) -> list[str]
+    """The packages that miss one of their files."""
+    return [
+        note
+        for note, files in stamp.get("packages", {}).items()
+        if not all(os.path.exists(os.path.join(ENVIRONMENT, str(path))) for path in files)  # type: ignore[attr-defined]
+    ]
 
 
 def runs():  # type: () -> bool
@@ -103,17 +137,16 @@ def make(files):  # type: (tuple[str, ...]) -> None
         half = os.path.exists(ENVIRONMENT)
         say("%s the virtual environment in %s" % ("Making anew" if half else "Making", ENVIRONMENT))
         command = [sys.executable, "-I", "-m", "venv", "--clear", ENVIRONMENT]
-        if subprocess.call(command) != 0:
-            fail(
-                "The environment could not be made; the lines above say why. Is the disk full, or %s read-only?" % ROOT
-            )
+        code, lines = told(command)
+        if code != 0:
+            fail("".join(lines) + "The environment could not be made. Is the disk full, or %s read-only?" % ROOT)
     if os.path.exists(STAMP):
         os.remove(STAMP)
     for name in files:
         install(name)
     write_command("modelforge-agent", "agent")
     with open(STAMP + ".new", "w") as file:
-        json.dump(wanted(RUN + files), file, indent=1, sort_keys=True)
+        json.dump({"made_from": wanted(RUN + files), "packages": packages()}, file, indent=1, sort_keys=True)
     os.rename(STAMP + ".new", STAMP)
 
 
@@ -130,25 +163,36 @@ def install(name):  # type: (str) -> None
     say("Installing %d packages of %s; the first time this takes a minute or two" % (total, name))
     command = [PYTHON, "-I", "-m", "pip", "install", "--require-hashes", "--no-deps", "--only-binary", ":all:"]
     command += ["--no-input", "--disable-pip-version-check", "--progress-bar", "off", "-r", name]
+    code, lines = told(command, total)
+    if code != 0:
+        faults = [line for line in lines if line.startswith("ERROR")] or lines[-15:]
+        fail(
+            "".join(faults) + "\nThe packages could not be installed. Without a way to a package index, set pip's own\n"
+            "variables (PIP_INDEX_URL, PIP_PROXY, PIP_CERT) and run the command again: it goes on where it was."
+        )
+
+
+def told(command, total=0):  # type: (list[str], int) -> tuple[int, list[str]]
+    """Run a command to its end; its exit code and what it said. Of pip's word only the progress is shown meanwhile."""
     process = subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True
     )
     lines, count = [], 0  # type: tuple[list[str], int]
     assert process.stdout is not None
-    for line in process.stdout:
-        lines.append(line)
-        if line.startswith("Collecting "):
-            count += 1
-            if count % 20 == 0:
-                say("  %d of at most %d" % (count, total))
-        elif line.startswith("Installing collected"):
-            say("  unpacking")
-    if process.wait() != 0:
-        told = [line for line in lines if line.startswith("ERROR")] or lines[-15:]
-        fail(
-            "".join(told) + "\nThe packages could not be installed. Without a way to a package index, set pip's own\n"
-            "variables (PIP_INDEX_URL, PIP_PROXY, PIP_CERT) and run the command again: it goes on where it was."
-        )
+    try:
+        for line in process.stdout:
+            lines.append(line)
+            if line.startswith("Collecting "):
+                count += 1
+                if count % 20 == 0:
+                    say("  %d of at most %d" % (count, total))
+            elif line.startswith("Installing collected"):
+                say("  unpacking")
+        return process.wait(), lines
+    except KeyboardInterrupt:
+        process.terminate()
+        process.wait()
+        raise
 
 
 def write_command(name, module):  # type: (str, str) -> None
@@ -159,20 +203,40 @@ def write_command(name, module):  # type: (str, str) -> None
     os.chmod(path, 0o755)
 
 
+def complete(files):  # type: (tuple[str, ...]) -> None
+    """See to it that the environment holds what the requirement files say; where it does, this takes milliseconds."""
+    stamp, want = stamped(), wanted(files)
+    have, broken = stamp.get("made_from", {}), damaged(stamp)
+    if not broken and all(have.get(name) == hash for name, hash in want.items()):
+        return
+    if sys.argv[1] == "run":
+        sys.path.insert(0, ROOT)
+        from modelforge import address  # noqa: PLC0415 - an old Python, which has gone on by now, could not read it
+
+        address.free()  # a fault that is told at once, rather than after two minutes
+    for note in broken:
+        say("%s is damaged and is installed again" % os.path.basename(note).split("-")[0])
+        shutil.rmtree(os.path.join(ENVIRONMENT, note), ignore_errors=True)  # else pip takes it for installed
+    make(files)
+
+
 def main():  # type: () -> None
     """Compare, make what is missing, go on."""
     kinds = {"run": RUN, "tools": TOOLS}
     if len(sys.argv) != 2 or sys.argv[1] not in kinds:
         fail("Say what the environment is for: run, or tools.")
     new_enough_or_go_on_with_a_newer()
-    files = kinds[sys.argv[1]]
     var = os.path.join(ROOT, "var")
-    os.makedirs(var, mode=0o700, exist_ok=True)
-    with open(os.path.join(var, "bootstrap.lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two commands at once make one environment
-        have, want = stamped(), wanted(files)
-        if any(have.get(name) != hash for name, hash in want.items()):
-            make(files)
+    try:
+        os.makedirs(var, mode=0o700, exist_ok=True)
+        with open(os.path.join(var, "bootstrap.lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # two commands at once make one environment
+            complete(kinds[sys.argv[1]])
+    except KeyboardInterrupt:
+        sys.stderr.write("\nInterrupted. Run the command again: it goes on where it was.\n")
+        sys.exit(130)
+    except OSError as fault:
+        fail("The environment cannot be completed: %s.\nMend that, or begin anew with: make clean" % fault)
     if sys.argv[1] == "run":
         os.chdir(ROOT)
         os.execv(PYTHON, [PYTHON, "-m", "modelforge.up"])

@@ -1,10 +1,12 @@
 """What ``make up`` does through the control plane's own acts: tables, the operator's account, this machine's node."""
 
 import os
+import shlex
 import socket
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
@@ -14,6 +16,7 @@ from django.core.management import call_command
 from django.db import connections
 from django.db.models import QuerySet
 
+from agent import atomic
 from enrollment import admission, people
 from modelforge.children import Child
 from nodes.callers import SYSTEM, Role
@@ -26,34 +29,58 @@ FOLDERS = {
     "ARTIFACT_DIR": "artifacts",
     "QUARANTINE_DIR": "quarantine",
 }
+MANAGE = ".venv/bin/python manage.py"
 
 
-def prepare(password: str, username: str) -> str:
-    """Bring the tables up to date and see to it that the operator can log in; the password that works."""
+@dataclass(frozen=True)
+class Login:
+    """How the operator gets in."""
+
+    password: str  # "" where it is another than the one that make up knows
+    held_back: str = ""  # why the login does not work, with the remedy
+
+
+def prepare(password: str, username: str) -> Login:
+    """Bring the tables up to date, and see to it that there is an operator."""
     call_command("migrate", verbosity=0, interactive=False)
+    found = login(password, username)
+    connections.close_all()
+    return found
+
+
+def login(password: str, username: str) -> Login:
+    """Make the operator where there is none; one who stands is left as he is, and told only what works for him."""
     person = User.objects.filter(username=username).first()
     if person is None:
         people.create(username, password, Role.OPERATOR, by=SYSTEM, now=datetime.now(UTC))
-    elif not person.check_password(password):  # up.json was lost, or the password was changed on the page
-        person.set_password(password)
-        person.save(update_fields=["password"])
-    connections.close_all()
-    return password
+        return Login(password)
+    if not person.is_active:
+        text = f"{username} was deactivated. Make another operator: {MANAGE} create_operator NAME"
+        return Login(password if person.check_password(password) else "", text)
+    if not person.check_password(password):
+        return Login("", f"{username} has a password of its own. Forgotten? {MANAGE} changepassword {username}")
+    return Login(password)
 
 
 def agent(var: Path, url: str, root: Path, environ: Mapping[str, str]) -> Child | None:
-    """The agent of this machine, enrolled where it is not; None where the control plane does not let it in."""
+    """The agent of this machine, enrolled where it is not; None where the control plane does not let it in.
+
+    What it runs with is kept in agent/env, for a shell whose commands shall meet the same agent; no secret is in it.
+    """
     home = var / "agent"
     settings = {name: text for name, text in environ.items() if not name.startswith("MODELFORGE_")}
     settings |= {name: text for name, text in environ.items() if name.startswith("MODELFORGE_AGENT_")}
-    settings |= {f"MODELFORGE_AGENT_{name}": str(home / folder) for name, folder in FOLDERS.items()}
-    settings |= {
+    own = {f"MODELFORGE_AGENT_{name}": str(home / folder) for name, folder in FOLDERS.items()}
+    own |= {
         "MODELFORGE_AGENT_CONTROL_PLANE_URL": url,
         "MODELFORGE_AGENT_RUN_DIR": str(home / "run"),
         "MODELFORGE_AGENT_ALLOW_EPHEMERAL_STATE": "true",
     }
+    settings |= own
     for folder in FOLDERS.values():
         (home / folder).mkdir(parents=True, exist_ok=True, mode=0o700)
+    lines = [f"export {name}={shlex.quote(text)}\n" for name, text in own.items()]
+    atomic.write(home / "env", "# For a shell: . var/agent/env\n" + "".join(lines), durable=False)
     command = [sys.executable, "-m", "agent"]
     if not _is_known(var) and not _enroll(command, settings, root):
         return None

@@ -12,16 +12,26 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import IO, NoReturn
+from typing import IO
 
-import django
-import requests
+from modelforge import address
+from modelforge.address import fail
+
+try:
+    import django
+    import requests
+    from django.conf import settings
+    from django.core.exceptions import ImproperlyConfigured
+    from django.db import OperationalError
+except ImportError as fault:
+    fail(f"{fault}: the environment is damaged. Make it anew with: make clean && make up")
 
 from modelforge.children import Child
 
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 90.0  # seconds for everything to be healthy
 USERNAME = "admin"
+EXIT_UNAVAILABLE, EXIT_CONFIG = 69, 78
 
 
 class Stop(Exception):
@@ -37,14 +47,14 @@ def main() -> int:
     children: list[Child] = []
     try:
         lock = _alone(var)
-        host, port = _address()
-        url = f"http://{_name(host)}:{port}"
-        token = _settle_environment(var, url, host)
+        host, port = address.free()
+        url = f"http://{address.name(host)}:{port}"
+        _settle_environment(var, url, host)
         _say("Preparing the database")
         django.setup()
         from modelforge import first_start  # noqa: PLC0415 - needs the settings that the lines above made
 
-        password = first_start.prepare(_before(var).get("password") or secrets.token_urlsafe(12), USERNAME)
+        login = first_start.prepare(_before(var).get("password") or secrets.token_urlsafe(12), USERNAME)
         children += _processes(var, host, port)
         _say("Starting web and worker")
         for child in children:
@@ -59,13 +69,20 @@ def main() -> int:
                 _say(held_back)
             else:
                 _wait(children, lambda: first_start.online(var), "this machine is online as a node")
-        told = {"url": url, "admin_token": token, "username": USERNAME, "password": password}
+        told = {"url": url, "admin_token": settings.OPERATOR_API_KEY, "username": USERNAME}
+        told |= {"password": login.password} if login.password else {}
         _keep(var / "up.json", told)
-        _tell(told, var)
+        _tell(told, var, login.held_back)
         _watch(children)
     except Stop:
         _say("\nStopping")
         return 0
+    except ImproperlyConfigured as fault:
+        fail(str(fault), EXIT_CONFIG)
+    except OperationalError as fault:
+        fail(f"The database cannot be used: {fault}".strip(), EXIT_UNAVAILABLE)
+    except ImportError as fault:
+        fail(f"{fault}: the environment is damaged. Make it anew with: make clean && make up")
     finally:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)  # a second Ctrl-C must not leave children behind
@@ -83,15 +100,13 @@ def _say(text: str) -> None:
     print(text, flush=True)
 
 
-def fail(text: str) -> NoReturn:
-    """What is wrong and what to do, and no traceback."""
-    sys.exit("\n" + text)
-
-
 def _alone(var: Path) -> IO[str]:
     """One control plane per folder."""
-    var.mkdir(parents=True, exist_ok=True)
-    lock = (var / "up.lock").open("a+")
+    try:
+        var.mkdir(parents=True, exist_ok=True)
+        lock = (var / "up.lock").open("a+")
+    except OSError as fault:
+        fail(f"{var} cannot be written: {fault.strerror}. Mend its rights, or set MODELFORGE_VAR_DIR.", EXIT_CONFIG)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -99,46 +114,23 @@ def _alone(var: Path) -> IO[str]:
     return lock
 
 
-def _address() -> tuple[str, int]:
-    """HOST and PORT, and nobody listens there yet."""
-    host, text = os.environ.get("HOST") or "127.0.0.1", os.environ.get("PORT") or "8000"
-    if not text.isascii() or not text.isdigit() or not 0 < int(text) < 65536:
-        fail(f"PORT is {text!r}; say a number from 1 to 65535, such as: make up PORT=8001")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, int(text)))
-        except PermissionError:
-            fail(f"Port {text} may only be opened by root. Choose one from 1024 on: make up PORT=8000")
-        except OSError as fault:
-            remedy = f"Stop what listens there, or choose another port: make up PORT={int(text) + 1}"
-            fail(f"Port {text} on {host} cannot be opened: {fault.strerror}.\n{remedy}")
-    return host, int(text)
-
-
-def _name(host: str) -> str:
-    """The host to put into an address that is opened on this machine."""
-    if host in {"0.0.0.0", "::"}:  # noqa: S104 - compared, not bound
-        return "127.0.0.1"
-    return f"[{host}]" if ":" in host else host
-
-
-def _settle_environment(var: Path, url: str, host: str) -> str:
+def _settle_environment(var: Path, url: str, host: str) -> None:
     """The variables of the control plane's processes: what the operator set, else what fits this machine."""
     environ = os.environ
     environ["MODELFORGE_VAR_DIR"] = str(var)
     environ["DJANGO_SETTINGS_MODULE"] = "modelforge.settings"
     environ.setdefault("MODELFORGE_PUBLIC_URL", url)
-    environ.setdefault("MODELFORGE_ALLOWED_HOSTS", f"localhost,127.0.0.1,[::1],{socket.gethostname()},{_name(host)}")
+    environ.setdefault(
+        "MODELFORGE_ALLOWED_HOSTS", f"localhost,127.0.0.1,[::1],{socket.gethostname()},{address.name(host)}"
+    )
     (var / "static").mkdir(exist_ok=True)
     (var / "log").mkdir(exist_ok=True)
-    if environ.get("MODELFORGE_OPERATOR_API_KEY"):
-        return environ["MODELFORGE_OPERATOR_API_KEY"]
-    kept = Path(environ.setdefault("MODELFORGE_OPERATOR_API_KEY_FILE", str(var / "admin-token")))
+    if environ.get("MODELFORGE_OPERATOR_API_KEY") or environ.get("MODELFORGE_OPERATOR_API_KEY_FILE"):
+        return
+    kept = var / "admin-token"
     if not kept.exists():
         _write(kept, secrets.token_urlsafe(32) + "\n")
-    return kept.read_text(encoding="ascii").strip()
+    environ["MODELFORGE_OPERATOR_API_KEY_FILE"] = str(kept)
 
 
 def _processes(var: Path, host: str, port: int) -> list[Child]:
@@ -212,17 +204,18 @@ def _write(path: Path, text: str) -> None:
     new.replace(path)
 
 
-def _tell(told: dict[str, str], var: Path) -> None:
+def _tell(told: dict[str, str], var: Path, held_back: str) -> None:
+    login = held_back or f"Login        {told['username']}\n  Password     {told['password']}"
     _say(
         f"""
 ModelForge is up.
 
   Address      {told["url"]}/admin/
-  Login        {told["username"]}
-  Password     {told["password"]}
+  {login}
   Admin token  {told["admin_token"]}
 
 These are kept in {var / "up.json"}; the logs are in {var / "log"}. Ctrl-C stops everything.
+For this machine's agent (status, health, doctor), in another terminal: . {var / "agent" / "env"}
 """
     )
 

@@ -1,10 +1,12 @@
-"""What `make up` finds about this machine's node: a start must not wait for one that an operator holds back."""
+"""What `make up` finds: a login that works or a word how to get in, and a node that an operator holds back."""
 
+import subprocess
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
 import pytest
+from django.contrib.auth.models import User
 
 from modelforge import first_start
 from nodes import control
@@ -12,6 +14,8 @@ from nodes.callers import Caller
 from nodes.models import Node
 
 pytestmark = pytest.mark.django_db
+
+PASSWORD = "a-long-enough-password"
 
 
 @pytest.fixture
@@ -40,3 +44,50 @@ def test_a_disabled_node_is_named_with_the_remedy(tmp_path: Path, node: Node, op
 def test_a_retired_node_is_named_with_the_remedy(tmp_path: Path, node: Node, operator: Caller, now: datetime) -> None:
     control.retire(node, reason="sold", by=operator, now=now)
     assert str(tmp_path / "agent" / "state") in first_start.held_back(tmp_path)
+
+
+@pytest.fixture
+def admin(db: None) -> User:
+    """The operator that a first start made."""
+    assert first_start.login(PASSWORD, "admin") == first_start.Login(PASSWORD)
+    return User.objects.get()
+
+
+def test_a_second_start_tells_the_same_login(admin: User) -> None:
+    assert first_start.login(PASSWORD, "admin") == first_start.Login(PASSWORD)
+
+
+def test_a_password_of_the_operators_own_stays_and_is_not_told_wrongly(admin: User) -> None:
+    admin.set_password("of the operator's own")
+    admin.save()
+    found = first_start.login(PASSWORD, "admin")
+    assert found.password == ""
+    assert "changepassword admin" in found.held_back
+    admin.refresh_from_db()
+    assert admin.check_password("of the operator's own")
+
+
+def test_a_deactivated_operator_stays_so_and_another_can_be_made(admin: User) -> None:
+    User.objects.update(is_active=False)
+    assert "create_operator NAME" in first_start.login(PASSWORD, "admin").held_back
+    assert not User.objects.get().is_active
+
+
+def test_a_shells_file_leads_to_the_same_agent_and_holds_no_secret(
+    tmp_path: Path, make_node: Callable[..., Node]
+) -> None:
+    var = tmp_path / "the trial's var"
+    (var / "agent" / "state").mkdir(parents=True)
+    (var / "agent" / "state" / "node-id").write_text(f"{make_node().pk}\n")
+    (var / "agent" / "state" / "node-credential").write_text("mfn_stored\n")
+    given = {"PATH": "/usr/bin:/bin", "MODELFORGE_AGENT_PROXY": "http://user:s3cret@127.0.0.1:9"}
+    child = first_start.agent(var, "http://127.0.0.1:8123", Path(), given)
+    assert child is not None
+    file = var / "agent" / "env"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert "s3cret" not in file.read_text()
+    shell = ["sh", "-c", '. "$0"; env', str(file)]
+    told = subprocess.run(shell, env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True, check=True).stdout
+    sourced = dict(line.split("=", 1) for line in told.splitlines() if line.startswith("MODELFORGE_"))
+    assert sourced["MODELFORGE_AGENT_STATE_DIR"] == str(var / "agent" / "state")
+    assert sourced.items() <= dict(child.environment).items()

@@ -1,9 +1,13 @@
 """What `make up` says and does before there is an environment: the faults of real machines, each with its remedy."""
 
+import hashlib
 import json
 import os
+import shutil
+import socket
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -42,10 +46,36 @@ class Checkout:
     @property
     def stamp(self) -> dict[str, str]:
         """What the environment was made from."""
-        found: dict[str, str] = json.loads((self.environment / "modelforge-stamp.json").read_text())
+        found: dict[str, str] = json.loads((self.environment / "modelforge-stamp.json").read_text())["made_from"]
         return found
 
+    def offer(self, folder: Path, content: str) -> dict[str, str]:
+        """Ask for one package, `offered`, which lies in ``folder``; the variables that lead pip there alone."""
+        folder.mkdir()
+        wheel = folder / "offered-1.0-py3-none-any.whl"
+        with zipfile.ZipFile(wheel, "w") as file:
+            file.writestr("offered/__init__.py", content)
+            file.writestr("offered-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: offered\nVersion: 1.0\n")
+            file.writestr(
+                "offered-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+            )
+            file.writestr("offered-1.0.dist-info/RECORD", "offered/__init__.py,,\noffered-1.0.dist-info/RECORD,,\n")
+        digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+        (self.folder / "tests/requirements.txt").write_text(f"offered==1.0 --hash=sha256:{digest}\n")
+        return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(folder), "PIP_CONFIG_FILE": "/dev/null"}
 
+
+PRESSED = """
+import signal
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+write = sys.stdout.write
+def pressed(text):
+    if text.startswith("Installing"):
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+    return write(text)
+sys.stdout.write = pressed
+"""
+"""Ctrl-C, once the packages are being installed."""
 OLD = "sys.version_info = (3, 9, 2, 'final', 0)"
 
 
@@ -137,6 +167,50 @@ def test_an_environment_whose_python_is_gone_is_made_anew(made: Checkout) -> Non
     assert done.returncode == 0, done.stderr
     assert "Making anew the virtual environment" in done.stdout
     assert subprocess.run([python, "-c", ""], check=False).returncode == 0
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("lost", ["offered", "offered-1.0.dist-info"])
+def test_a_damaged_package_is_installed_again(lost: str, made: Checkout, tmp_path: Path) -> None:
+    offer = made.offer(tmp_path / "wheels", "whole = True\n")
+    assert made.run(**offer).returncode == 0
+    (site,) = made.environment.glob("lib/python3*/site-packages")
+    shutil.rmtree(site / lost)
+    done = made.run(**offer)
+    assert done.returncode == 0, done.stderr
+    assert "offered is damaged and is installed again" in done.stdout
+    assert (site / lost).exists()
+    assert made.run(**offer).stdout == ""
+
+
+@pytest.mark.timeout(240)
+def test_ctrl_c_while_packages_are_installed_is_one_line(made: Checkout, tmp_path: Path) -> None:
+    offer = made.offer(tmp_path / "wheels", "another = True\n")
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # so that pip still waits when the key is pressed
+        offer["PIP_FIND_LINKS"] = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        done = made.run(PRESSED, **offer)
+    assert done.returncode == 130
+    assert "Interrupted. Run the command again" in done.stderr
+    assert "Traceback" not in done.stderr + done.stdout
+    assert not (made.environment / "modelforge-stamp.json").exists()
+
+
+def test_a_port_in_use_is_told_before_anything_is_installed(checkout: Checkout) -> None:
+    (checkout.folder / "modelforge" / "address.py").write_bytes((ROOT / "modelforge" / "address.py").read_bytes())
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        done = checkout.run("sys.argv[1] = 'run'", PORT=str(server.getsockname()[1]))
+    assert done.returncode == 1
+    assert "cannot be opened" in done.stderr
+    assert not checkout.environment.exists()
+
+
+def test_a_python_that_is_not_there_is_named(tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["make", "-C", str(ROOT), "up", "PYTHON=python3.99"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert "There is no python3.99 here" in done.stderr
+    assert "make up PYTHON=" in done.stderr
 
 
 @pytest.mark.timeout(240)

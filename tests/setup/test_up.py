@@ -16,12 +16,12 @@ from tests.parts.up import Up
 ROOT = Path(__file__).parents[2]
 
 
-def start(var: Path, port: int | str) -> subprocess.CompletedProcess[str]:
+def start(var: Path, port: int | str, **variables: str) -> subprocess.CompletedProcess[str]:
     """A start that is expected to end by itself."""
     kept = {name: text for name, text in os.environ.items() if not name.startswith("MODELFORGE_")}
     return subprocess.run(
         [sys.executable, "-m", "modelforge.up"],
-        env=kept | {"MODELFORGE_VAR_DIR": str(var), "PORT": str(port)},
+        env=kept | {"MODELFORGE_VAR_DIR": str(var), "PORT": str(port)} | variables,
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -46,6 +46,29 @@ def test_a_port_that_is_none_is_refused(port: str, tmp_path: Path) -> None:
     done = start(tmp_path, port)
     assert done.returncode == 1
     assert "say a number from 1 to 65535" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("MODELFORGE_OPERATOR_API_KEY", "hunter2", "MODELFORGE_OPERATOR_API_KEY has 7 characters"),
+        ("MODELFORGE_OPERATOR_API_KEY_FILE", "/nowhere/key", "names a file that cannot be read"),
+        ("MODELFORGE_SWEEP_INTERVAL_SECONDS", "often", "say a whole number from 1 to 60"),
+    ],
+)
+def test_a_fault_of_the_configuration_is_one_line(name: str, text: str, told: str, tmp_path: Path) -> None:
+    done = start(tmp_path, free_port(), **{name: text})
+    assert done.returncode == 78
+    assert told in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "hunter2" not in done.stdout + done.stderr
+
+
+def test_a_database_that_is_not_there_is_told_without_a_traceback(tmp_path: Path) -> None:
+    done = start(tmp_path, free_port(), MODELFORGE_DATABASE_URL=f"postgresql://u@127.0.0.1:{free_port()}/modelforge")
+    assert done.returncode == 69
+    assert "The database cannot be used" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.walk
