@@ -38,8 +38,15 @@ def create(name: str, password: str, role: Role, *, by: Caller, now: datetime) -
             about = Subject("person", str(user.pk), user.get_username())
             record(EventType.OPERATOR_CREATED, by=by, about=about, at=now, role=role.value)
     except IntegrityError as fault:
-        raise Refused(Code.STATE_CONFLICT, f"There is a person named {name!r} already; take another name.") from fault
+        raise Refused(Code.STATE_CONFLICT, _taken(name)) from fault
     return user
+
+
+def _taken(name: str) -> str:
+    """What to do about a name that somebody has."""
+    if User.objects.filter(username=name, is_active=False).exists():
+        return f"{name!r} was deactivated: take another name, or let an operator activate this one under Users."
+    return f"There is a person named {name!r} already; take another name, or: manage.py changepassword {name}"
 
 
 def login_name(request: HttpRequest, credentials: Mapping[str, str] | None = None) -> str:

@@ -1,6 +1,7 @@
 """The Celery app and its schedule of short periodic work; two schedulers at once do no harm."""
 
 import os
+import warnings
 from datetime import timedelta
 
 from celery import Celery
@@ -10,6 +11,8 @@ from django.conf import settings
 from django.utils.log import configure_logging
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "modelforge.settings")
+# Celery warns of root because of pickled tasks; here a task is JSON, and whether `make up` runs as root is the user's.
+warnings.filterwarnings("ignore", message="You're running the worker with superuser privileges")
 
 
 def every(task: str, interval: timedelta) -> dict[str, object]:

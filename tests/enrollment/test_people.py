@@ -64,7 +64,14 @@ def test_a_bad_name_or_password_makes_nobody(name: str, password: str, tmp_path:
 
 def test_a_name_is_taken_once(password_file: str) -> None:
     call_command("create_operator", "ada", password_file=password_file, stdout=io.StringIO())
-    with pytest.raises(CommandError, match="already"):
+    with pytest.raises(CommandError, match="already; take another name, or: manage"):
+        call_command("create_operator", "ada", password_file=password_file)
+
+
+def test_a_deactivated_persons_name_says_what_to_do(password_file: str) -> None:
+    call_command("create_operator", "ada", password_file=password_file, stdout=io.StringIO())
+    User.objects.update(is_active=False)
+    with pytest.raises(CommandError, match="was deactivated: take another name"):
         call_command("create_operator", "ada", password_file=password_file)
 
 

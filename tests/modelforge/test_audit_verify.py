@@ -66,3 +66,4 @@ def test_a_change_past_the_triggers_is_found_and_named(history: None, statement:
     assert (code, out) == (1, "")
     assert told in err
     assert "The history is broken" in err
+    assert " in 1 places" not in err

@@ -28,6 +28,7 @@ class Command(BaseCommand):
             else:
                 proven += 1
         if broken:
-            self.stderr.write(f"The history is broken in {broken} places; {proven} events are proven.")
+            places = "one place" if broken == 1 else f"{broken} places"
+            self.stderr.write(f"The history is broken in {places}; {proven} events are proven.")
             raise SystemExit(1)
         self.stdout.write(f"The history is whole: {proven} events are proven.")
