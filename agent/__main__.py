@@ -1,12 +1,16 @@
 """``python -m agent COMMAND``: starts what was asked for, and loads no more than that needs."""
 
 import importlib
+import os
 import sys
 import warnings
 
 ALONE = {"run": "agent.daemon", "health": "agent.health"}
 """Commands that take no arguments: one lives for months, the other is asked every half minute by every container.
 Neither shall carry a command line's parser (1.5 MiB)."""
+
+EXIT_NOT_READ = 141
+"""What a shell says of a program that SIGPIPE ended."""
 
 NEVER_USED = ("charset_normalizer", "chardet")
 """With these, requests guesses the encoding of texts that do not name it: 3 MiB resident for months. Every answer that
@@ -26,7 +30,13 @@ def main(argv: list[str] | None = None) -> int:
 
 def console() -> None:
     """What the ``modelforge-agent`` script calls."""
-    sys.exit(main())
+    try:
+        code = main()
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read has seen enough, as ``head`` has
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left must not complain at the end
+        code = EXIT_NOT_READ
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -67,8 +67,16 @@ def examine() -> Iterator[Finding]:
     yield from disks(settings)
     yield from driver(settings)
     yield from way(settings.link)
-    verdict = health.of_folder(settings.run_dir)
-    yield Finding("ok" if verdict.healthy else "warn", "agent", verdict.line)
+    yield running(settings)
+
+
+def running(settings: Config) -> Finding:
+    """How the agent fares that runs here; a parked one waits for a person, whatever else is in order."""
+    report, verdict = health.read(settings.run_dir), health.of_folder(settings.run_dir)
+    if report is not None and report.state == "parked" and health.is_alive(report.pid):
+        text = f"{verdict.line.rstrip('.')}. It goes on by itself once that is mended, or at once after a restart."
+        return Finding("FAIL", "agent", text, EXIT_UNREACHABLE)
+    return Finding("ok" if verdict.healthy else "warn", "agent", verdict.line)
 
 
 def state(settings: Config) -> Iterator[Finding]:
@@ -88,7 +96,7 @@ def state(settings: Config) -> Iterator[Finding]:
     if credential is not None:
         yield Finding("ok", "credential", "stored")
         if settings.token is not None:
-            yield Finding("warn", "credential", f"{config.TOKEN} is set but not needed: unset it.")
+            yield Finding("warn", "credential", f"{settings.token.source} is set but not needed: unset it.")
     elif settings.token is not None:
         yield Finding("ok", "credential", "none yet; the agent will join with the enrollment token")
     else:

@@ -44,10 +44,10 @@ class Identity:
         self._stamp = state.credential.stamp()
         if self._credential is None:
             _check_token(token, enrolled_before=stored is not None)
-        elif token is not None:
+        elif token is not None and token.source in (TOKEN, f"{TOKEN}_FILE"):
             log.warning(
                 "%s is set, and this node has a credential: the token is not used. Remove it from the environment.",
-                TOKEN,
+                token.source,
             )
         if stored is None:
             stored = mint()
@@ -163,4 +163,5 @@ def _check_token(token: Secret | None, *, enrolled_before: bool) -> None:
         hint = " Its id is kept and will be used again." if enrolled_before else ""
         raise NotInvited(_no_token() + hint)
     if not token.reveal().startswith("mfe_") or any(char.isspace() for char in token.reveal()):
-        raise NotInvited(f"{TOKEN} is no enrollment token: one starts with mfe_ and holds no blanks. Copy it whole.")
+        source = token.source or TOKEN
+        raise NotInvited(f"{source} holds no enrollment token: one starts with mfe_ and has no blanks. Copy it whole.")

@@ -97,9 +97,9 @@ def exit_code_of(trouble: Trouble) -> int:
 def _read_token(name: str) -> Secret:
     try:
         if name == "-":
-            return Secret(sys.stdin.read(_MAX_INPUT).strip())
+            return Secret(sys.stdin.read(_MAX_INPUT).strip(), "standard input")
         with Path(name).open(encoding="utf-8") as file:
-            return Secret(file.read(_MAX_INPUT).strip())
+            return Secret(file.read(_MAX_INPUT).strip(), name)
     except (OSError, UnicodeDecodeError) as error:
         raise NotInvited(f"The token file {name} cannot be read: {error}") from error
 

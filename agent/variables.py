@@ -46,6 +46,7 @@ KNOWN = frozenset(
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off"})
+_FAR = 0.6  # about one word of the name is spelled badly
 _MAX_SECRET_FILE_BYTES = 64 * 1024
 
 
@@ -54,6 +55,7 @@ class Secret:
     """A text that shows itself only to who asks by name; never in a repr, a log line or a traceback."""
 
     _text: str = field(repr=False)
+    source: str = field(default="", compare=False)  # where it stood, for messages
 
     def reveal(self) -> str:
         """The secret itself."""
@@ -136,7 +138,7 @@ class Variables:
             self.fault(name, f"and {file_name} are both set; keep one of them and unset the other.")
             return None
         if not file:
-            return Secret(direct) if direct else None
+            return Secret(direct, name) if direct else None
         try:
             with Path(file).open(encoding="utf-8") as stream:
                 value = stream.read(_MAX_SECRET_FILE_BYTES).strip()
@@ -147,13 +149,26 @@ class Variables:
         if not value:
             self.fault(file_name, f"names an empty file: {file}. Write the secret into it, or unset the variable.")
             return None
-        return Secret(value)
+        return Secret(value, file_name)
 
     def unknown(self) -> list[str]:
         """Names that start with MODELFORGE_ and mean nothing here, each with the nearest name that does."""
         found = []
         for name in sorted(self._environ):
             if name.startswith(PREFIX) and name not in KNOWN:
-                near = difflib.get_close_matches(name, KNOWN, n=1, cutoff=0.7)
-                found.append(f"{name} (did you mean {near[0]}?)" if near else name)
+                near = nearest(name, KNOWN)
+                found.append(f"{name} (did you mean {near}?)" if near else name)
         return found
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The known name that was probably meant, compared word by word: most begin alike, which says nothing; else ""."""
+    words = name.split("_")
+
+    def distance(other: str) -> float:
+        theirs = other.split("_")
+        score = sum(max(difflib.SequenceMatcher(None, word, their).ratio() for their in theirs) for word in words)
+        return len(words) - score + 0.1 * abs(len(theirs) - len(words))
+
+    best = min(sorted(known), key=distance, default="")
+    return best if best and distance(best) <= _FAR else ""

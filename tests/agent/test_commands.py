@@ -1,6 +1,9 @@
 """The commands that people and scripts use: what they print, and their exit codes."""
 
 import json
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -24,6 +27,27 @@ def test_enroll_joins_with_a_token_from_standard_input(plane: ControlPlane, tmp_
     assert "Already enrolled" in again.stdout
     assert len(plane.requests) == 1
     assert TOKEN[10:] not in done.stdout + done.stderr
+
+
+def test_enroll_again_by_standard_input_blames_no_variable(plane: ControlPlane, tmp_path: Path) -> None:
+    joined(tmp_path)
+    done = command(environment(tmp_path, plane.url), "enroll", "--token-file", "-", stdin=TOKEN)
+    assert done.returncode == 0, done.stderr
+    assert plane.requests[0].bearer == TOKEN
+    assert "MODELFORGE_AGENT_ENROLLMENT_TOKEN" not in done.stderr
+
+
+def test_a_bad_token_of_standard_input_is_said_to_come_from_there(plane: ControlPlane, tmp_path: Path) -> None:
+    done = command(environment(tmp_path, plane.url), "enroll", "--token-file", "-", stdin="letmein")
+    assert done.returncode == 78
+    assert done.stderr.startswith("standard input holds no enrollment token")
+
+
+def test_a_reader_that_has_seen_enough_gets_no_traceback(tmp_path: Path) -> None:
+    env = environment(tmp_path, "")
+    line = shlex.join([sys.executable, "-u", "-m", "agent", "doctor"])  # unbuffered: each line meets the closed pipe
+    done = subprocess.run(["sh", "-c", f"{line} | true"], env=env, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 
 from agent import config
 from agent.config import Config, ConfigError
+from agent.variables import KNOWN, nearest
 from tests.agent.scripted import TOKEN
 
 URL = "MODELFORGE_AGENT_CONTROL_PLANE_URL"
@@ -185,6 +186,20 @@ def test_an_unknown_name_is_one_warning_with_the_nearest_known_one() -> None:
     (warning,) = load(MODELFORGE_AGENT_TLS_VERFIY="true", MODELFORGE_SOMETHING_ELSE_ENTIRELY="x").warnings
     assert "MODELFORGE_AGENT_TLS_VERFIY (did you mean MODELFORGE_AGENT_TLS_VERIFY?)" in warning
     assert "MODELFORGE_SOMETHING_ELSE_ENTIRELY" in warning
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("MODELFORGE_AGENT_TOKN", "MODELFORGE_AGENT_ENROLLMENT_TOKEN"),
+        ("MODELFORGE_AGENT_CONTROLPLANE_URL", "MODELFORGE_AGENT_CONTROL_PLANE_URL"),
+        ("MODELFORGE_AGENT_STATEDIR", "MODELFORGE_AGENT_STATE_DIR"),
+        ("MODELFORGE_AGENT_FOO", ""),
+        ("MODELFORGE_BANANA", ""),
+    ],
+)
+def test_the_nearest_name_is_found_word_by_word(written: str, meant: str) -> None:
+    assert nearest(written, KNOWN) == meant
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,20 @@
 """The doctor: finds where the way breaks, and says what to do there."""
 
+import json
+import os
 import socket
 import ssl
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 import trustme
 
-from agent import doctor, protocol
+from agent import doctor, health, protocol
 from agent.doctor import Finding
+from agent.health import Report
 from tests.agent.processes import command, environment
 from tests.agent.scripted import CREDENTIAL, TOKEN, ControlPlane, page, problem
 
@@ -101,6 +105,16 @@ def test_a_missing_credential_and_token_is_told(ready: Path, monkeypatch: pytest
     assert find("credential").exit_code == 78
     monkeypatch.setenv("MODELFORGE_AGENT_ENROLLMENT_TOKEN", TOKEN)
     assert find("credential").level == "ok"
+
+
+@pytest.mark.parametrize(("pid", "level", "code"), [(os.getpid(), "FAIL", 69), (2**22 + 1, "warn", 0)])
+def test_an_agent_that_is_parked_is_a_failure_while_it_lives(ready: Path, pid: int, level: str, code: int) -> None:
+    report = Report(pid=pid, state="parked", code="credential_revoked", error="Ask for a new one.")
+    health.make_folder(ready.parent / "run")
+    (ready.parent / "run" / health.FILE).write_text(json.dumps(asdict(report)))
+    found = find("agent")
+    assert (found.level, found.exit_code) == (level, code)
+    assert (code == 0) is ("credential_revoked" not in found.text)
 
 
 def test_a_missing_state_folder_is_told(ready: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,16 +48,17 @@ def test_a_lost_answer_is_healed_by_asking_again_as_the_same_node(state: State) 
     assert len({body.node_id for body in client.of(protocol.ENROLL)}) == 1
 
 
+@pytest.mark.parametrize("source", ["MODELFORGE_AGENT_ENROLLMENT_TOKEN", "MODELFORGE_AGENT_ENROLLMENT_TOKEN_FILE"])
 def test_the_credential_wins_over_a_leftover_token_and_the_warning_does_not_print_it(
-    state: State, caplog: pytest.LogCaptureFixture
+    source: str, state: State, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Field case 8."""
     state.keep_node_id(NODE)
     state.credential.keep(CREDENTIAL)
-    identity = Identity(state, Secret(TOKEN))
+    identity = Identity(state, Secret(TOKEN, source))
     assert identity.credential() == CREDENTIAL
     (record,) = caplog.records
-    assert "MODELFORGE_AGENT_ENROLLMENT_TOKEN" in record.getMessage()
+    assert record.getMessage().startswith(f"{source} is set, and this node has a credential")
     assert TOKEN not in caplog.text
 
 
