@@ -21,6 +21,7 @@ from nodes.models import CredentialState, Node
 from nodes.wording import DASH
 
 SHOWN = 8
+INSTALL = "MODELFORGE_AGENT_STATE_DIR=~/modelforge-data/state .venv/bin/python -m agent credential set"
 
 OVERLAPS = [
     ("0", "None: the old one dies now"),
@@ -54,7 +55,7 @@ class Rotate(NodeActPage):
     form_class: ClassVar[type[forms.Form]] = RotationForm
     effects = [
         "Makes a new credential, shown once on the next page. A new one that was not used yet is replaced.",
-        "Install it on the server with `credential set`; the running agent notices without a restart.",
+        "Install it on the server with “python -m agent credential set”; the running agent notices without a restart.",
     ]
 
     def act(self, subject: Node, form: forms.Form, *, by: Caller, now: datetime) -> HttpResponse:
@@ -69,6 +70,7 @@ class Rotate(NodeActPage):
             "node": node,
             "credential": credential,
             "secret": secret,
+            "install": INSTALL,
             "now": now,
             "back": self.back(subject),
         }
@@ -126,8 +128,8 @@ def panel(node: Node, now: datetime) -> Panel:
     """The credential's card on the node's page."""
     known = list(NodeCredential.objects.filter(node=node).order_by("-issued_at")[:SHOWN])
     state = CredentialState(node.credential_state)
-    rows = [Row("State", state.label)]
-    if state is CredentialState.ROTATING and node.rotation_ends_at is not None:
+    rows = [Row("State", "ended: the node is retired" if node.retired_at else state.label)]
+    if node.retired_at is None and state is CredentialState.ROTATING and node.rotation_ends_at is not None:
         rows.append(Row("Old one dies at the latest", at=node.rotation_ends_at))
     table = [
         [

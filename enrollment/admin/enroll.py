@@ -1,7 +1,9 @@
 """Enroll a node: the form, and the token shown once with the lines to paste on the server."""
 
+import shlex
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
+from urllib.parse import urlsplit
 
 from django import forms
 from django.conf import settings
@@ -22,6 +24,9 @@ LIFETIMES = [
     ("86400", "1 day"),
     ("604800", "7 days"),
 ]
+
+INSTALL = "python3 -m venv .venv\n.venv/bin/pip install --require-hashes -r agent/requirements.txt"
+RUN = ".venv/bin/python -m agent doctor\n.venv/bin/python -m agent run"
 
 
 class InvitationForm(forms.Form):
@@ -78,6 +83,9 @@ class EnrollNode(ActPage):
             "token": token,
             "secret": secret,
             "now": now,
+            "install": INSTALL,
+            "run": RUN,
+            "exports": export_lines(token, secret),
             "env": env_lines(token, secret),
             "plain_http": settings.PUBLIC_URL.startswith("http://"),
             "back": self.back(subject),
@@ -85,10 +93,33 @@ class EnrollNode(ActPage):
         return self.secret_once("modelforge/enrolled.html", context)
 
 
+def export_lines(token: EnrollmentToken, secret: str) -> str:
+    """The environment of an agent that is started by hand from a checkout, for a POSIX shell."""
+    folders = {"STATE": "state", "HF_CACHE": "hf-cache", "ARTIFACT": "artifacts", "QUARANTINE": "quarantine"}
+    if urlsplit(settings.PUBLIC_URL).hostname in {"127.0.0.1", "localhost", "::1"}:
+        folders["RUN"] = "run"  # beside the agent that already runs on the control plane's own machine
+    said = {
+        "CONTROL_PLANE_URL": settings.PUBLIC_URL,
+        "ENROLLMENT_TOKEN": secret,
+        "DISPLAY_NAME": " ".join(token.display_name.split()) or "name to show",
+        "HOSTNAME": host_of(token) or "the-real-host-name",
+        "TLS_VERIFY": "true",
+    }
+    lines = [f"export MODELFORGE_AGENT_{name}={shlex.quote(value)}" for name, value in said.items()]
+    lines.append(f"mkdir -p ~/modelforge-data/{{{','.join(folders.values())}}}")
+    lines += [f"export MODELFORGE_AGENT_{name}_DIR=~/modelforge-data/{folder}" for name, folder in folders.items()]
+    return "\n".join(lines)
+
+
+def host_of(token: EnrollmentToken) -> str:
+    """A host name made of the display name."""
+    name = " ".join(token.display_name.split()).lower()
+    return "".join(c if c.isalnum() or c in "-." else "-" for c in name).strip("-.")
+
+
 def env_lines(token: EnrollmentToken, secret: str) -> str:
     """The ``.env`` for the server, as the deployment document has it."""
-    name = one_line(token.display_name)
-    host = "".join(c if c.isalnum() or c in "-." else "-" for c in name.lower()).strip("-.")
+    name, host = one_line(token.display_name), host_of(token)
     appdata = "/mnt/cache/appdata/modelforge-node-agent"
     lines = [
         f"MODELFORGE_AGENT_CONTROL_PLANE_URL={settings.PUBLIC_URL}",

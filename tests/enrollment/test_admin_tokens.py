@@ -91,6 +91,18 @@ def test_the_env_lines_are_those_of_the_deployment_document(mara: Client) -> Non
     assert "docker compose -f docker-compose.node-agent.yml up -d --build" in words(response)
 
 
+def test_the_page_shows_first_how_to_start_the_agent_by_hand(mara: Client) -> None:
+    response = mara.post(ENROLL, FORM | {"display_name": "it's $HOME"})
+    lines = response.context["exports"].splitlines()
+    assert f"export MODELFORGE_AGENT_ENROLLMENT_TOKEN={response.context['secret']}" in lines
+    assert """export MODELFORGE_AGENT_DISPLAY_NAME='it'"'"'s $HOME'""" in lines
+    for name in ("STATE", "HF_CACHE", "ARTIFACT", "QUARANTINE"):
+        assert any(line.startswith(f"export MODELFORGE_AGENT_{name}_DIR=") for line in lines)
+    said = words(response)
+    assert 0 < said.index("python -m agent run") < said.index("come with the container release")
+    assert said.index("come with the container release") < said.index("docker compose")
+
+
 @pytest.mark.parametrize(
     ("name", "line"),
     [("plain one", "plain one"), ("it's $HOME #1", r"'it\'s $HOME #1'")],
