@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from ipaddress import ip_address
 from typing import Literal
 
 from agent.protocol import SPOKEN, Code
@@ -31,8 +32,8 @@ _REFUSED = {
     Code.NODE_DISABLED: "Enable the node when it may publish again; its agent goes on by itself.",
     Code.NODE_RETIRED: "Stop the agent. To use the server again, empty its state volume and enroll it anew.",
     Code.CREDENTIAL_REVOKED: "Rotate the credential and install the new one on the server, or enroll it again.",
-    Code.CREDENTIAL_SUPERSEDED: "Install the newest credential on the server with `credential set`, or rotate again.",
-    Code.IDENTITY_CONFLICT: "Stop the copy, then clear the conflict on the node's page.",
+    Code.CREDENTIAL_SUPERSEDED: "Install the newest credential on the server (python -m agent credential set), or rotate again.",
+    Code.IDENTITY_CONFLICT: "Stop one of the two agents, then clear the conflict: whichever speaks next goes on.",
 }
 
 
@@ -48,8 +49,9 @@ def flags_of(node: Node, now: datetime) -> Iterator[Flag]:
             "neutral",
             urgent=False,
         )
-    yield from _refusals(node, now)
+        return  # nothing else about it can be mended, or has to be
     heart = heart_of(node)
+    yield from _refusals(node, heart, now)
     yield from _silence(node, heart, now)
     yield from _trust(node, now)
     yield from _host(node, heart)
@@ -66,18 +68,19 @@ def liveness_of(node: Node, now: datetime) -> Liveness:
     return heart.seen_at(now) if heart else Liveness.OFFLINE
 
 
-def _refusals(node: Node, now: datetime) -> Iterator[Flag]:
+def _refusals(node: Node, heart: Heartbeat | None, now: datetime) -> Iterator[Flag]:
     if node.identity_conflict_at is not None:
         copy = node.identity_conflict
+        heard = "said goodbye" if heart is not None and heart.stopped_at is not None else "is heard"
         yield Flag(
             "conflict",
             "conflict",
             "Identity conflict",
-            f"Two processes speak with this node's identity: {copy.get('speaking_from') or 'one address'} is heard, "
+            f"Two processes speak with this node's identity: {copy.get('speaking_from') or 'one address'} {heard}, "
             f"{copy.get('address') or 'another address'} was refused "
             f"(409, first {relative(node.identity_conflict_at, now)}). Usually a cloned disk or a copied state volume.",
-            "Stop the agent on the copy, empty its state volume and enroll it as a node of its own; then clear the "
-            "conflict here.",
+            "Stop one of the two agents. If the one that stays is refused (409), clear the conflict here: whichever "
+            "agent speaks next goes on.",
             "danger",
         )
     if node.protocol_refused_at is not None:
@@ -88,11 +91,11 @@ def _refusals(node: Node, now: datetime) -> Iterator[Flag]:
             "Protocol refused",
             f"The agent said {said}; this control plane speaks {', '.join(map(str, SPOKEN))} "
             f"(refused {relative(node.protocol_refused_at, now)}).",
-            "Run an agent of this control plane's release on the server: rebuild its image and recreate the service.",
+            "Run an agent of this control plane's release on the server.",
             "danger",
         )
     if node.refused_code and node.refused_at and node.refused_code != Code.PROTOCOL_UNSUPPORTED:
-        expected = (node.refused_code == Code.NODE_DISABLED and not node.enabled) or node.retired_at is not None
+        expected = node.refused_code == Code.NODE_DISABLED and not node.enabled
         yield Flag(
             "refused",
             "refused",
@@ -107,7 +110,7 @@ def _refusals(node: Node, now: datetime) -> Iterator[Flag]:
 
 
 def _silence(node: Node, heart: Heartbeat | None, now: datetime) -> Iterator[Flag]:
-    if node.retired_at is None and not node.enabled:
+    if not node.enabled:
         reason = f" Reason: {node.enabled_reason}" if node.enabled_reason else ""
         yield Flag(
             "disabled",
@@ -124,7 +127,7 @@ def _silence(node: Node, heart: Heartbeat | None, now: datetime) -> Iterator[Fla
             "never heard",
             "Never heard",
             "The node has enrolled, but no heartbeat has arrived yet.",
-            "Look at the agent's log: docker compose -f docker-compose.node-agent.yml logs --tail=100 node-agent",
+            "Look at what the agent says on its server: python -m agent health, python -m agent doctor.",
             "neutral",
             urgent=False,
         )
@@ -138,7 +141,7 @@ def _silence(node: Node, heart: Heartbeat | None, now: datetime) -> Iterator[Fla
             "neutral",
             urgent=False,
         )
-    elif node.retired_at is None and (state := heart.seen_at(now)) is not Liveness.ONLINE:
+    elif (state := heart.seen_at(now)) is not Liveness.ONLINE:
         since = heart.stale_at if state is Liveness.STALE else heart.offline_at
         yield Flag(
             state.value,
@@ -152,7 +155,7 @@ def _silence(node: Node, heart: Heartbeat | None, now: datetime) -> Iterator[Fla
 
 
 def _trust(node: Node, now: datetime) -> Iterator[Flag]:
-    if node.credential_state == CredentialState.REVOKED and node.retired_at is None:
+    if node.credential_state == CredentialState.REVOKED:
         yield Flag(
             "revoked",
             "revoked",
@@ -168,11 +171,21 @@ def _trust(node: Node, now: datetime) -> Iterator[Flag]:
             "Rotation pending",
             "A new credential was issued and has not been used yet. The old one dies when the new one is first used, "
             f"at the latest {relative(node.rotation_ends_at, now)} ({exact(node.rotation_ends_at)}).",
-            "Install the new credential on the server with `credential set`; the agent notices without a restart.",
+            "Install it on the server (python -m agent credential set); the agent notices without a restart.",
             "info",
             urgent=False,
         )
-    if getattr(node, "tls_unverified", False):
+    if getattr(node, "agent_ca", None) == "none" and not _loopback(node.address):
+        yield Flag(
+            "plain",
+            "plain HTTP",
+            "Plain HTTP",
+            f"The agent speaks to us without TLS, and not from this machine ({node.address or 'address unknown'}): "
+            "whoever sits between can read its credential.",
+            "Put a TLS proxy in front of the control plane and give the agent its https:// address. Then rotate.",
+            "warning",
+        )
+    elif getattr(node, "tls_unverified", False):
         yield Flag(
             "tls",
             "TLS off",
@@ -181,6 +194,14 @@ def _trust(node: Node, now: datetime) -> Iterator[Flag]:
             "Set MODELFORGE_AGENT_TLS_VERIFY=true; for a private CA set MODELFORGE_AGENT_CA_CERT_PATH. Then rotate.",
             "warning",
         )
+
+
+def _loopback(address: str | None) -> bool:
+    """Whether an address is this machine's own."""
+    try:
+        return bool(address) and ip_address(str(address)).is_loopback
+    except ValueError:
+        return False
 
 
 def _host(node: Node, heart: Heartbeat | None) -> Iterator[Flag]:

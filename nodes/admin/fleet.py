@@ -101,6 +101,7 @@ def fleet(now: datetime) -> QuerySet[Node]:
             tls_unverified=Case(
                 When(TLS_UNVERIFIED, then=Value(True)), default=Value(False), output_field=BooleanField()
             ),
+            agent_ca=KT("facts__agent__ca"),
             gpu_state=KT("facts__gpu_runtime__state"),
             gpu_message=KT("facts__gpu_runtime__message"),
         )

@@ -177,10 +177,29 @@ def _more(device: Accelerator, facts: Mapping[str, Any]) -> list[Row]:
 
 def volumes(node: Node) -> list[Space]:
     """The named volumes with how full they are."""
-    return [_space(volume) for volume in node.volumes.all()]
+    return [_space(volume, in_container=_in_container(node)) for volume in node.volumes.all()]
 
 
-def _space(volume: Volume) -> Space:
+def _in_container(node: Node) -> bool:
+    host: Mapping[str, Any] = (node.facts or {}).get("host") or {}
+    return host.get("container") is True
+
+
+def state_folder(node: Node) -> Row:
+    """Where the node's identity lies, by what was observed of its state volume."""
+    volume = next((volume for volume in node.volumes.all() if volume.name == "state"), None)
+    mount: Any = (volume.facts or {}).get("is_mount") if volume else None
+    match value_of(mount):
+        case True:
+            return Row("State", "on a mounted volume")
+        case False if _in_container(node):
+            return Row("State", "on the container's own disk: lost with it")
+        case False:
+            return Row("State", "in a folder of the host's file system")
+    return Row("State", DASH, why_not(mount))
+
+
+def _space(volume: Volume, *, in_container: bool) -> Space:
     facts: Mapping[str, Any] = volume.facts or {}
     used = None
     if volume.total_bytes and volume.free_bytes is not None:
@@ -188,7 +207,7 @@ def _space(volume: Volume) -> Space:
     notes = []
     if value_of(facts.get("writable")) is False:
         notes.append("not writable")
-    if value_of(facts.get("is_mount")) is False:
+    if in_container and value_of(facts.get("is_mount")) is False:
         notes.append("not a mount: lies on the container's own disk")
     if volume.filesystem == "fuse.shfs":
         notes.append("Unraid user share: no place for artifacts")

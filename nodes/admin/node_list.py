@@ -99,7 +99,9 @@ class NodeAdmin(ReadOnlyAdmin):
 
     @admin.display(description="Status", ordering="rank")
     def status(self, node: Node) -> SafeString:
-        """Liveness of now."""
+        """Liveness of now; of a retired node nothing is awaited."""
+        if node.retired_at is not None:
+            return badge("retired", "neutral")
         heart = heart_of(node)
         if heart is not None and heart.stopped_at is not None:
             return badge("stopped", "neutral", "The agent said goodbye: a planned stop.")
@@ -142,8 +144,10 @@ class NodeAdmin(ReadOnlyAdmin):
         )
 
     @admin.display(description="Eligible")
-    def eligibility(self, node: Node) -> SafeString:
+    def eligibility(self, node: Node) -> SafeString | str:
         """Production, lab, benchmark."""
+        if node.retired_at is not None:
+            return DASH
         return format_html('<span class="mf-chips">{}</span>', eligibility_chips(node))
 
     @admin.display(description="Flags")
@@ -152,7 +156,7 @@ class NodeAdmin(ReadOnlyAdmin):
         chips = [
             (chip(flag.chip, flag.tone, f"{flag.title}: {flag.meaning}"),)
             for flag in flags_of(node, clock())
-            if flag.key not in {"stale", "offline", "stopped"}
+            if flag.key not in {"stale", "offline", "stopped", "retired"}
         ]
         return format_html('<span class="mf-chips">{}</span>', format_html_join("", "{}", chips)) if chips else ""
 

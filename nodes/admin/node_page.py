@@ -93,6 +93,8 @@ def _status(node: Node, heart: Heartbeat | None, now: datetime) -> list[Row]:
     if heart is None or heart.last_heard_at is None:
         return [Row("Last heartbeat", "never"), Row("Enrolled", at=node.enrolled_at)]
     rows = [Row("Last heartbeat", at=heart.last_heard_at)]
+    if node.retired_at is not None:  # nothing is awaited any more
+        return rows
     state = heart.seen_at(now)
     if heart.stopped_at is not None:
         rows.append(Row("Stopped as planned", heart.stop_reason, at=heart.stopped_at))
@@ -111,6 +113,8 @@ def _status(node: Node, heart: Heartbeat | None, now: datetime) -> list[Row]:
             "Clock skew",
             DASH
             if skew is None
+            else "0.0 s"
+            if abs(skew) < 0.05  # rounded, it has no sign
             else f"{skew:+.1f} s"
             if abs(skew) < 60
             else f"{'+' if skew > 0 else '−'}{_span(skew)}",
@@ -126,30 +130,37 @@ def _span(seconds: float) -> str:
 
 
 def _service(node: Node) -> list[Row]:
+    if node.retired_at is not None:
+        return [Row("Retired", at=node.retired_at), Row("Role", node.role or DASH)]
     rows = [Row("Enabled", "yes" if node.enabled else "no", node.enabled_reason)]
     if node.enabled_reason:
         rows.append(Row("Reason", node.enabled_reason))
-    if node.retired_at is not None:
-        rows.append(Row("Retired", at=node.retired_at))
     rows.append(Row("Role", node.role or DASH))
     return rows
 
 
 def _identity(node: Node, facts: Mapping[str, Any]) -> list[Row]:
     agent: Mapping[str, Any] = facts.get("agent") or {}
-    ca = {"system": "system store", "file": "private CA file", "none": "none"}.get(str(agent.get("ca", "system")))
-    verified = agent.get("tls_verify")
     return [
         Row("Node id", str(node.pk)),
         Row("Hostname", node.hostname),
         Row("Address", node.address or DASH, "Where its present boot was first heard from"),
         Row("Agent version", node.agent_version or DASH),
         Row("Protocol", DASH if node.protocol_version is None else str(node.protocol_version)),
-        Row("TLS", DASH if verified is None else f"verified, {ca}" if verified else "not verified"),
+        Row("TLS", _tls(agent)),
         Row("Through a proxy", "yes" if agent.get("proxy") else "no") if agent else Row("Through a proxy", DASH),
-        Row("State", "ephemeral: lost with its container" if agent.get("state_ephemeral") else "on a mounted volume")
-        if agent
-        else Row("State", DASH),
+        hardware.state_folder(node),
         Row("Enrolled", at=node.enrolled_at, title=exact(node.enrolled_at)),
         Row("Facts published", at=node.facts_at) if node.facts_at else Row("Facts published", "not yet"),
     ]
+
+
+def _tls(agent: Mapping[str, Any]) -> str:
+    """How the agent speaks to us, by its own facts."""
+    ca, verified = agent.get("ca"), agent.get("tls_verify")
+    if ca == "none":
+        return "not used (plain HTTP)"
+    if verified is None:
+        return DASH
+    named = {"system": "system store", "file": "private CA file"}.get(str(ca), "")
+    return f"verified{', ' if named else ''}{named}" if verified else "not verified"

@@ -97,8 +97,8 @@ class ClearConflict(NodeActPage):
     icon = "done_all"
     form_class: ClassVar[type[forms.Form]] = ReasonForm
     effects = [
-        "Do this once the copy is stopped and its state volume emptied.",
-        "A copy that still speaks raises the flag again with its next beat.",
+        "Stop one of the two agents first: whichever speaks next goes on as this node.",
+        "A second agent that still speaks raises the flag again.",
     ]
 
     def act(self, subject: Node, form: forms.Form, *, by: Caller, now: datetime) -> HttpResponse:

@@ -8,12 +8,14 @@ from uuid import UUID
 import pytest
 from django.test import Client
 
+from agent.wire import Goodbye
 from modelforge.dashboard import changes_online, thinned
+from nodes import heartbeats
 from nodes.event_types import EventType
 from nodes.models import ControlPlane, Node
 from tests.nodes import browsing
 from tests.nodes.browsing import instant, words
-from tests.nodes.hearing import Agent
+from tests.nodes.hearing import Agent, speaker
 from tests.nodes.publishing import facts, gpu, publish
 
 pytestmark = pytest.mark.django_db
@@ -64,6 +66,20 @@ def test_what_needs_attention_stands_there_with_its_remedy(mara: Client, make_no
     said = home(mara)
     assert "odd-one" in said
     assert "Run an agent of this control plane's release" in said
+
+
+def test_a_conflict_needs_attention_though_the_present_boot_said_goodbye(
+    mara: Client, make_node: Callable[..., Node]
+) -> None:
+    node, now = make_node(display_name="twin"), instant()
+    agent = Agent(node)
+    agent.beat(now)
+    heartbeats.farewell(Goodbye(boot_id=agent.boot_id, reason="SIGTERM"), by=speaker(node), now=now)
+    assert mara.get("/admin/").context["counts"]["attention"] == 0
+    Node.objects.update(identity_conflict_at=now, identity_conflict={"speaking_from": "192.0.2.1"})
+    said = home(mara)
+    assert "192.0.2.1 said goodbye" in said
+    assert "clear the conflict here: whichever agent speaks next goes on." in said
 
 
 def test_a_disabled_or_retired_node_needs_none(mara: Client, make_node: Callable[..., Node]) -> None:

@@ -7,13 +7,14 @@ from uuid import uuid4
 import pytest
 from django.db import transaction
 from django.test import Client
+from msgspec import structs
 
 from agent.wire import Goodbye
 from nodes import heartbeats, telemetry
 from nodes.audit import record
 from nodes.callers import SYSTEM, Refused
 from nodes.event_types import EventType
-from nodes.models import Node
+from nodes.models import Heartbeat, Node
 from tests.nodes import browsing
 from tests.nodes.browsing import instant, page_of, words
 from tests.nodes.hearing import Agent, speaker
@@ -68,7 +69,7 @@ def test_a_value_that_could_not_be_read_is_a_dash_with_its_reason(mara: Client, 
 
 def test_a_gpu_that_vanished_is_shown_missing(mara: Client, node: Node) -> None:
     now = instant()
-    publish(node, facts([gpu(0), gpu(1)]), now)
+    publish(node, facts([gpu(0), gpu(1)]), now - timedelta(minutes=10))
     publish(node, facts([gpu(1)]), now)
     said = words(mara.get(page_of(node)))
     assert "1 accelerator missing" in said
@@ -119,7 +120,7 @@ def test_a_conflict_names_both_addresses(mara: Client, make_node: Callable[..., 
         first.beat(now - timedelta(seconds=10))
     said = words(mara.get(page_of(node)))
     assert "192.0.2.2 is heard, 192.0.2.1 was refused (409" in said
-    assert "Stop the agent on the copy" in said
+    assert "Stop one of the two agents." in said
 
 
 def test_a_refused_protocol_says_what_was_said(mara: Client, make_node: Callable[..., Node]) -> None:
@@ -152,6 +153,67 @@ def test_unverified_tls_is_a_warning(mara: Client, node: Node) -> None:
     """Field case 29."""
     publish(node, facts(tls_verify=False), instant())
     assert "TLS is not verified" in words(mara.get(page_of(node)))
+
+
+@pytest.mark.parametrize(("address", "warned"), [("127.0.0.1", False), ("192.0.2.7", True)])
+def test_plain_http_is_never_called_verified_and_warned_of_from_afar(
+    address: str, warned: bool, mara: Client, node: Node
+) -> None:
+    said = facts()
+    publish(node, structs.replace(said, agent=structs.replace(said.agent, ca="none")), instant())
+    Node.objects.update(address=address)
+    seen = words(mara.get(page_of(node)))
+    assert "TLS not used (plain HTTP)" in seen
+    assert "verified" not in seen
+    assert ("Put a TLS proxy in front" in seen) is warned
+
+
+@pytest.mark.parametrize(
+    ("mount", "container", "told"),
+    [
+        (True, True, "on a mounted volume"),
+        (False, True, "on the container's own disk: lost with it"),
+        (False, False, "in a folder of the host's file system"),
+    ],
+)
+def test_where_the_state_lies_is_told_by_what_was_observed(
+    mount: bool, container: bool, told: str, mara: Client, node: Node
+) -> None:
+    said = facts(volumes=[volume("state", is_mount=known(mount))])
+    publish(node, structs.replace(said, host=structs.replace(said.host, container=container)), instant())
+    seen = words(mara.get(page_of(node)))
+    assert f"State {told}" in seen
+    assert ("not a mount" in seen) is (container and not mount)
+
+
+def test_where_the_state_lies_is_not_guessed(mara: Client, node: Node) -> None:
+    publish(node, facts(volumes=[volume("state", is_mount=unknown("denied", 13))]), instant())
+    assert "State — " in words(mara.get(page_of(node)))
+
+
+def test_a_skew_that_rounds_to_nothing_has_no_sign(mara: Client, node: Node) -> None:
+    Heartbeat.objects.update(clock_skew_seconds=-0.01)
+    assert "Clock skew 0.0 s" in words(mara.get(page_of(node)))
+
+
+def test_a_retired_node_is_shown_retired_and_gives_no_orders(mara: Client, make_node: Callable[..., Node]) -> None:
+    now = instant()
+    troubled = {
+        "identity_conflict_at": now,
+        "identity_conflict": {},
+        "credential_state": "rotating",
+        "rotation_ends_at": now + timedelta(days=1),
+        "lab_eligible": True,
+    }
+    node = make_node(**troubled)
+    assert {flag.key for flag in mara.get(page_of(node)).context["flags"]} >= {"conflict", "rotation"}
+    Node.objects.update(retired_at=now)
+    response = mara.get(page_of(node))
+    assert [flag.key for flag in response.context["flags"]] == ["retired"]
+    said = words(response)
+    assert "Eligible for" not in said
+    assert "Old one dies" not in said
+    assert "Clear" not in said
 
 
 def test_pictures_are_drawn_and_a_silence_breaks_their_lines(mara: Client, node: Node) -> None:
