@@ -23,6 +23,7 @@ from enrollment import people
 from nodes.admin.access import clock, may_act, may_read
 from nodes.admin.act_page import ActPage, Trail
 from nodes.admin.forms import choice, text
+from nodes.admin.parameters import CheckedList
 from nodes.audit import Subject, record
 from nodes.callers import AUDITORS, OPERATORS, Caller, Role, person
 from nodes.event_types import EventType
@@ -78,7 +79,7 @@ class AddPerson(ActPage):
 
 
 @admin.register(User)
-class PersonAdmin(UserAdmin, ModelAdmin):  # type: ignore[misc, type-arg]
+class PersonAdmin(CheckedList, UserAdmin, ModelAdmin):  # type: ignore[misc, type-arg]
     """Operators keep accounts; only a superuser touches superusers and single permissions. Nobody is deleted."""
 
     form = UserChangeForm

@@ -8,6 +8,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 from unfold.admin import ModelAdmin
 
+from nodes.admin.parameters import CheckedList
 from nodes.callers import Caller, Refused, Role, person
 
 _KEPT = "_modelforge_role"
@@ -51,7 +52,7 @@ def clock() -> datetime:
     return datetime.now(UTC)
 
 
-class ReadOnlyAdmin(ModelAdmin):  # type: ignore[misc]
+class ReadOnlyAdmin(CheckedList, ModelAdmin):  # type: ignore[misc]
     """A model that its pages show and never write: every change is an act with a page of its own."""
 
     show_full_result_count = False

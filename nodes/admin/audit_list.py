@@ -17,6 +17,7 @@ from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import DropdownFilter, RadioFilter, TextFilter
 
 from nodes.admin.access import ReadOnlyAdmin, clock
+from nodes.admin.parameters import faults
 from nodes.event_types import EventType
 from nodes.markup import when
 from nodes.models import AuditEvent
@@ -94,8 +95,13 @@ class DayFilter(TextFilter):  # type: ignore[misc]
         except (ValueError, OverflowError):
             return None
 
+    @classmethod
+    def fault(cls, value: str) -> str:
+        """What is wrong with a written day."""
+        return f"“{value[:80]}” is no date; write YYYY-MM-DD." if cls.instant(value) is None else ""
+
     def queryset(self, request: HttpRequest, queryset: QuerySet[AuditEvent]) -> QuerySet[AuditEvent]:
-        """The events from it on, or up to its end; what is no date filters nothing."""
+        """The events from it on, or up to its end; the list shows nothing for what is no date."""
         instant = self.instant(str(self.value() or ""))
         return queryset if instant is None else queryset.filter(**{self.lookup: instant})
 
@@ -150,6 +156,7 @@ class AuditEventAdmin(ReadOnlyAdmin):
             "exports": [
                 (form.upper(), f"{EXPORT}?{urlencode({**exported(request), 'format': form})}")
                 for form in ("csv", "ndjson")
+                if not faults(self, request)  # an export would be of everything
             ],
         }
         response: HttpResponse = super().changelist_view(request, context | (extra_context or {}))

@@ -98,6 +98,12 @@ class RoleFilter(DropdownFilter):  # type: ignore[misc]
     title = "role"
     parameter_name = "role"
 
+    any_value = True  # the list is filtered by a role also where nobody has it
+
+    def has_output(self) -> bool:
+        """Django passes a filter over that has no choices; one that was asked for holds."""
+        return bool(self.lookup_choices or self.value())
+
     def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
         """At most a hundred."""
         roles = Node.objects.exclude(role="").order_by("role").values_list("role", flat=True).distinct()

@@ -32,7 +32,7 @@ _REFUSED = {
     Code.NODE_DISABLED: "Enable the node when it may publish again; its agent goes on by itself.",
     Code.NODE_RETIRED: "Stop the agent. To use the server again, empty its state volume and enroll it anew.",
     Code.CREDENTIAL_REVOKED: "Rotate the credential and install the new one on the server, or enroll it again.",
-    Code.CREDENTIAL_SUPERSEDED: "Install the newest credential on the server (python -m agent credential set), or rotate again.",
+    Code.CREDENTIAL_SUPERSEDED: "Install the newest one (python -m agent credential set) on the server, or rotate.",
     Code.IDENTITY_CONFLICT: "Stop one of the two agents, then clear the conflict: whichever speaks next goes on.",
 }
 

@@ -213,3 +213,26 @@ def test_the_pages_ask_as_often_for_ten_thousand_nodes_as_for_ten(mara: Client) 
     a_fleet(10_000)
     assert asked() == few
     assert max(few.values()) <= 20
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [("liveness=asleep", "liveness"), ("colour=red", "colour"), ("flag=odd&service=any", "flag"), ("e=1", "page")],
+)
+def test_a_parameter_that_means_nothing_is_told_and_nothing_is_listed(
+    asked: str, named: str, mara: Client, make_node: Callable[..., Node]
+) -> None:
+    make_node(display_name="server-77")
+    address = reverse("admin:nodes_node_changelist")
+    assert "server-77" in browsing.words(mara.get(f"{address}?role=&liveness=offline"))
+    said = browsing.words(mara.get(f"{address}?{asked}", follow=True))
+    assert "Nothing is listed" in said
+    assert named in said
+    assert "server-77" not in said
+
+
+def test_a_role_that_nobody_has_lists_nobody(mara: Client, make_node: Callable[..., Node]) -> None:
+    make_node(display_name="server-77")
+    said = browsing.words(mara.get(reverse("admin:nodes_node_changelist") + "?role=none-such"))
+    assert "server-77" not in said
+    assert "Nothing is listed" not in said
