@@ -9,7 +9,7 @@ from rest_framework import generics, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from nodes import fleet, telemetry
+from nodes import fleet, series
 from nodes.callers import IsReader
 from nodes.liveness import Liveness
 from nodes.models import CredentialState, Node
@@ -128,7 +128,7 @@ class SeriesQuery(Strict):
 
     since = serializers.DateTimeField(required=False, help_text="An hour before `until` unless told.")
     until = serializers.DateTimeField(required=False, help_text="Now unless told.")
-    points = serializers.IntegerField(min_value=2, max_value=telemetry.MAX_POINTS, default=telemetry.DEFAULT_POINTS)
+    points = serializers.IntegerField(min_value=2, max_value=series.MAX_POINTS, default=series.DEFAULT_POINTS)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """A span that runs forward, and no longer than samples are kept."""
@@ -155,4 +155,4 @@ class NodeTelemetry(OneNode):
     )
     def get(self, request: Request, **kwargs: Any) -> Response:
         """The lines."""
-        return Response(SeriesShown(telemetry.series(self.get_object(), **read_query(request, SeriesQuery))).data)
+        return Response(SeriesShown(series.draw(self.get_object(), **read_query(request, SeriesQuery))).data)

@@ -1,23 +1,17 @@
 """What nodes measure over time, kept bounded: raw for a day, one of each ten minutes for thirty days, then gone."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
 from django.db import connections, transaction
 
 from agent.wire import Telemetry, encode
-from nodes.models import Heartbeat, Node, TelemetrySample
+from nodes.models import Node, TelemetrySample
 
 RAW_FOR = timedelta(days=1)
 SLOT = timedelta(minutes=10)
 THINNED_FOR = timedelta(days=30)
-
-MAX_POINTS = 1000
-DEFAULT_POINTS = 300
 
 _KEEP = """
     INSERT INTO nodes_telemetrysample (node_id, at, thinned, data)
@@ -100,113 +94,3 @@ def _slot(at: datetime) -> datetime:
 def latest(node: Node) -> TelemetrySample | None:
     """The newest sample of a node."""
     return TelemetrySample.objects.filter(node=node).order_by("-at").first()
-
-
-Point = tuple[float, float | None]
-"""Epoch seconds and the value; None where nothing was measured, which is never 0."""
-
-HOST = ("cpu_percent", "load_1m", "memory_used_bytes", "memory_available_bytes")
-ACCELERATOR = (
-    "utilization_percent",
-    "memory_used_bytes",
-    "memory_free_bytes",
-    "temperature_celsius",
-    "power_watts",
-    "clock_sm_mhz",
-    "clock_memory_mhz",
-    "fan_percent",
-    "ecc_corrected",
-    "ecc_uncorrected",
-    "processes",
-)
-VOLUME = ("free_bytes",)
-
-
-@dataclass(slots=True)
-class Series:
-    """Lines to draw: by metric, and by accelerator key or volume name."""
-
-    since: datetime
-    until: datetime
-    step: timedelta
-    host: dict[str, list[Point]] = field(default_factory=dict)
-    accelerators: dict[str, dict[str, list[Point]]] = field(default_factory=dict)
-    volumes: dict[str, dict[str, list[Point]]] = field(default_factory=dict)
-
-    @property
-    def step_seconds(self) -> float:
-        """How long a step is."""
-        return self.step.total_seconds()
-
-
-def series(node: Node, *, since: datetime, until: datetime, points: int = DEFAULT_POINTS) -> Series:
-    """At most about ``points`` points a line: the mean of each step; a silence is a point without a value.
-
-    Every line has the same instants. A metric that was asked for and could not be read has no value there.
-    """
-    step = max((until - since) / points, timedelta(seconds=1))
-    drawn = Series(since, until, step)
-    heart = Heartbeat.objects.filter(node=node).values_list("interval_seconds", flat=True).first()
-    spacing = max(settings.TELEMETRY_INTERVAL, timedelta(seconds=heart or 0), step)
-    before: tuple[datetime, bool] | None = None
-    for samples in _steps(node, since, until, step):
-        at = samples[0][0] + sum((sample[0] - samples[0][0] for sample in samples), timedelta()) / len(samples)
-        thinned = any(sample[1] for sample in samples)
-        if before is not None:
-            usual = max(spacing, SLOT) if thinned or before[1] else spacing
-            if at - before[0] > 2.5 * usual:
-                _draw(drawn, before[0] + (at - before[0]) / 2, [])
-        _draw(drawn, at, [sample[2] for sample in samples])
-        before = at, thinned
-    return drawn
-
-
-Sample = tuple[datetime, bool, dict[str, Any]]
-
-
-def _steps(node: Node, since: datetime, until: datetime, step: timedelta) -> Iterator[list[Sample]]:
-    """The samples of each step that has any, oldest first."""
-    rows = TelemetrySample.objects.filter(node=node, at__gte=since, at__lt=until).order_by("at")
-    held: list[Sample] = []
-    place = -1
-    for at, thinned, data in rows.values_list("at", "thinned", "data").iterator(500):
-        here = int((at - since) / step)
-        if held and here != place:
-            yield held
-            held = []
-        place = here
-        held.append((at, thinned, data))
-    if held:
-        yield held
-
-
-def _draw(drawn: Series, at: datetime, samples: Sequence[dict[str, Any]]) -> None:
-    """One instant on every line; a line that begins or ends has no value before and after."""
-    epoch = round(at.astimezone(UTC).timestamp(), 3)
-    drawn_before = next((len(line) for line in drawn.host.values()), 0)
-    _draw_group(drawn.host, HOST, [sample["host"] for sample in samples], epoch, [])
-    earlier = [point[0] for point in drawn.host[HOST[0]][:drawn_before]]
-    for group, metrics, part, name in (
-        (drawn.accelerators, ACCELERATOR, "accelerators", "key"),
-        (drawn.volumes, VOLUME, "volumes", "name"),
-    ):
-        measured: dict[str, list[dict[str, Any]]] = {key: [] for key in group}
-        for sample in samples:
-            for item in sample.get(part, []):
-                measured.setdefault(item[name], []).append(item)
-        for key, items in measured.items():
-            _draw_group(group.setdefault(key, {}), metrics, items, epoch, earlier)
-
-
-def _draw_group(
-    lines: dict[str, list[Point]],
-    metrics: Sequence[str],
-    items: Sequence[dict[str, Any]],
-    epoch: float,
-    earlier: Sequence[float],
-) -> None:
-    for metric in metrics:
-        line = lines.setdefault(metric, [(instant, None) for instant in earlier])
-        values = [value for item in items if (value := item.get(metric, {}).get("value")) is not None]
-        mean = sum(values) / len(values) if values else None
-        line.append((epoch, mean if mean is None else round(mean) if metric.endswith("_bytes") else round(mean, 3)))

@@ -51,10 +51,10 @@ class CheckedList:
         told = faults(self, request)
         setattr(request, _KEPT, told)
         if told:  # Django itself would send the browser to the list without the parameters
-            request.GET = request.GET.copy()
-            for name in list(request.GET):
-                if name not in {ORDER_VAR, SEARCH_VAR}:
-                    del request.GET[name]
+            kept = request.GET.copy()
+            for name in set(kept) - {ORDER_VAR, SEARCH_VAR}:
+                del kept[name]
+            request.GET = kept  # type: ignore[assignment]
         context = (extra_context or {}) | {"filter_faults": told}
         return super().changelist_view(request, context)  # type: ignore[misc]
 

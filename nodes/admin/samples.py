@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from nodes import telemetry
+from nodes import series
 from nodes.admin.hardware import Device
 from nodes.admin.pictures import Line, Picture
 from nodes.models import Node
@@ -28,11 +28,16 @@ SPANS = {
 }
 
 GIB = 1024**3
+DRAWN = series.Metrics(
+    host=("cpu_percent", "memory_used_bytes"),
+    accelerator=("utilization_percent", "memory_used_bytes", "temperature_celsius", "power_watts"),
+    volume=(),
+)
 
 
 def pictures(node: Node, devices: Sequence[Device], chosen: Span, now: datetime) -> list[Picture]:
     """What the accelerators and the host measured in the span before now."""
-    drawn = telemetry.series(node, since=now - chosen.length, until=now, points=POINTS)
+    drawn = series.draw(node, since=now - chosen.length, until=now, points=POINTS, metrics=DRAWN)
     names = {device.row.key: device.name for device in devices}
     keys = [key for key in names if key in drawn.accelerators]
     keys += sorted(drawn.accelerators.keys() - names.keys())
@@ -60,7 +65,7 @@ def pictures(node: Node, devices: Sequence[Device], chosen: Span, now: datetime)
     ]
 
 
-def _line(label: str, points: Sequence[telemetry.Point], scale: float) -> Line:
+def _line(label: str, points: Sequence[series.Point], scale: float) -> Line:
     return Line(
         label,
         [(datetime.fromtimestamp(at, UTC), None if value is None else value / scale) for at, value in points],

@@ -1,12 +1,13 @@
 """What is measured over time: kept once an interval, thinned, dropped, and drawn with its gaps."""
 
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 import msgspec
 import pytest
 from pytest_django import Settings
 
-from nodes import telemetry
+from nodes import series, telemetry
 from nodes.models import Node, TelemetrySample
 from tests.nodes.hearing import START, a_node
 from tests.nodes.publishing import sample, unknown
@@ -118,7 +119,7 @@ def test_a_month_of_samples_is_bounded(node: Node) -> None:
 
 def test_a_series_has_a_line_for_each_metric_of_each_part(node: Node) -> None:
     telemetry.keep(node.pk, sample(START, busy=40.0), now=START)
-    drawn = telemetry.series(node, since=START - MINUTE, until=START + MINUTE)
+    drawn = series.draw(node, since=START - MINUTE, until=START + MINUTE)
 
     assert drawn.host["cpu_percent"] == [(START.timestamp(), 40.0)]
     assert drawn.accelerators["GPU-0000"]["utilization_percent"] == [(START.timestamp(), 40.0)]
@@ -128,7 +129,7 @@ def test_a_series_has_a_line_for_each_metric_of_each_part(node: Node) -> None:
 def test_a_value_that_could_not_be_read_is_drawn_as_none_and_never_as_0(node: Node) -> None:
     """Field case 44."""
     telemetry.keep(node.pk, sample(START, power_watts=unknown("error", 999)), now=START)
-    drawn = telemetry.series(node, since=START - MINUTE, until=START + MINUTE)
+    drawn = series.draw(node, since=START - MINUTE, until=START + MINUTE)
     assert drawn.accelerators["GPU-0000"]["power_watts"] == [(START.timestamp(), None)]
 
 
@@ -136,7 +137,7 @@ def test_a_long_span_is_drawn_with_few_points_that_are_means(node: Node) -> None
     for minute in range(60):
         at = START + minute * MINUTE
         telemetry.keep(node.pk, sample(at, busy=float(minute % 2) * 100), now=at)
-    drawn = telemetry.series(node, since=START, until=START + timedelta(hours=1), points=10)
+    drawn = series.draw(node, since=START, until=START + timedelta(hours=1), points=10)
 
     assert [value for _, value in drawn.host["cpu_percent"]] == [50.0] * 10
 
@@ -144,7 +145,7 @@ def test_a_long_span_is_drawn_with_few_points_that_are_means(node: Node) -> None
 def test_a_silence_is_drawn_as_a_gap(node: Node) -> None:
     fill(node, START, START + 5 * MINUTE)
     fill(node, START + 30 * MINUTE, START + 35 * MINUTE)
-    drawn = telemetry.series(node, since=START, until=START + timedelta(hours=1))
+    drawn = series.draw(node, since=START, until=START + timedelta(hours=1))
 
     line = drawn.host["cpu_percent"]
     assert [value is None for _, value in line] == [False] * 5 + [True] + [False] * 5
@@ -153,14 +154,14 @@ def test_a_silence_is_drawn_as_a_gap(node: Node) -> None:
 
 def test_samples_at_their_usual_pace_have_no_gap_however_fine_the_drawing(node: Node) -> None:
     fill(node, START, START + 20 * MINUTE)
-    drawn = telemetry.series(node, since=START, until=START + 20 * MINUTE, points=1000)
+    drawn = series.draw(node, since=START, until=START + 20 * MINUTE, points=1000)
     assert None not in [value for _, value in drawn.host["cpu_percent"]]
 
 
 def test_thinned_samples_have_no_gaps_between_them(node: Node) -> None:
     fill(node, START - DAY - timedelta(hours=2), START - DAY)
     telemetry.thin(now=START)
-    drawn = telemetry.series(node, since=START - DAY - timedelta(hours=2), until=START - DAY, points=1000)
+    drawn = series.draw(node, since=START - DAY - timedelta(hours=2), until=START - DAY, points=1000)
     assert len(drawn.host["cpu_percent"]) == 12
     assert None not in [value for _, value in drawn.host["cpu_percent"]]
 
@@ -169,7 +170,7 @@ def test_every_line_has_the_same_instants_also_for_a_gpu_that_came_later(node: N
     telemetry.keep(node.pk, sample(START), now=START)
     later = START + MINUTE
     telemetry.keep(node.pk, sample(later, keys=("GPU-0001",)), now=later)
-    drawn = telemetry.series(node, since=START, until=START + 5 * MINUTE)
+    drawn = series.draw(node, since=START, until=START + 5 * MINUTE)
 
     instants = [START.timestamp(), later.timestamp()]
     assert drawn.accelerators["GPU-0000"]["power_watts"] == [(instants[0], 200.0), (instants[1], None)]
@@ -181,3 +182,20 @@ def test_the_beats_own_connection_keeps_samples_too(node: Node) -> None:
     assert telemetry.keep(node.pk, sample(START), now=START)
     assert not telemetry.keep(node.pk, sample(START), now=START + timedelta(seconds=1))
     assert TelemetrySample.objects.get().data["host"]["load_1m"] == {"value": 1.5}
+
+
+def test_of_a_step_with_many_samples_six_are_read_spread_over_it() -> None:
+    seen = [(number, START, False) for number in range(1440)]
+    assert series.spread(seen[:6], 6) == seen[:6]
+    read = [one[0] for one in series.spread(seen, 6)]
+    assert (len(read), read[0], read[-1]) == (6, 0, 1439)
+    assert max(b - a for a, b in pairwise(read)) - min(b - a for a, b in pairwise(read)) <= 1
+
+
+def test_only_what_is_drawn_is_decoded(node: Node) -> None:
+    fill(node, START, START + 5 * MINUTE)
+    wanted = series.Metrics(host=("cpu_percent",), accelerator=("power_watts",), volume=())
+    drawn = series.draw(node, since=START, until=START + 5 * MINUTE, metrics=wanted)
+    assert list(drawn.host) == ["cpu_percent"]
+    assert {key: list(lines) for key, lines in drawn.accelerators.items()} == {"GPU-0000": ["power_watts"]}
+    assert drawn.volumes == {}
