@@ -11,6 +11,7 @@ from django.urls import URLPattern, path, reverse
 from enrollment import credentials
 from enrollment.models import NodeCredential
 from nodes.admin.access import ReadOnlyAdmin
+from nodes.admin.form_once import Made
 from nodes.admin.forms import ReasonForm, choice, text
 from nodes.admin.node_page import PANELS
 from nodes.admin.rows import Button, Panel, Row
@@ -52,6 +53,7 @@ class Rotate(NodeActPage):
     title = "Rotate credential"
     button = "Rotate"
     icon = "sync_lock"
+    makes_secret = True
     form_class: ClassVar[type[forms.Form]] = RotationForm
     effects = [
         "Makes a new credential, shown once on the next page. A new one that was not used yet is replaced.",
@@ -74,7 +76,8 @@ class Rotate(NodeActPage):
             "now": now,
             "back": self.back(subject),
         }
-        return self.secret_once("modelforge/rotated.html", context)
+        made = Made(str(credential.pk), f"The credential …{credential.last_four}", self.back(subject))
+        return self.secret_once("modelforge/rotated.html", context, made=made)
 
 
 class Revoke(NodeActPage):

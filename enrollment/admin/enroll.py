@@ -3,7 +3,7 @@
 import shlex
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from django import forms
 from django.conf import settings
@@ -14,6 +14,7 @@ from enrollment import admission
 from enrollment.admission import Invitation
 from enrollment.models import EnrollmentToken
 from nodes.admin.act_page import ActPage, Trail
+from nodes.admin.form_once import Made
 from nodes.admin.forms import LabelsField, choice, switch, text
 from nodes.callers import Caller
 
@@ -51,6 +52,7 @@ class EnrollNode(ActPage):
     icon = "key"
     form_class: ClassVar[type[forms.Form]] = InvitationForm
     template = "modelforge/enroll.html"
+    makes_secret = True
     effects = [
         "Makes a token for one server, shown once on the next page.",
         "Eligibility is metadata for schedulers: setting it launches nothing.",
@@ -90,7 +92,9 @@ class EnrollNode(ActPage):
             "plain_http": settings.PUBLIC_URL.startswith("http://"),
             "back": self.back(subject),
         }
-        return self.secret_once("modelforge/enrolled.html", context)
+        listed = f"{self.back(subject)}?{urlencode({'q': token.last_four})}"
+        made = Made(str(token.pk), f"The token …{token.last_four}", listed)
+        return self.secret_once("modelforge/enrolled.html", context, made=made)
 
 
 def export_lines(token: EnrollmentToken, secret: str) -> str:

@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django import forms
@@ -16,6 +17,7 @@ from enrollment import keys
 from enrollment.models import ApiKey
 from nodes.admin.access import ReadOnlyAdmin, clock, may_act
 from nodes.admin.act_page import ActPage, Trail
+from nodes.admin.form_once import Made
 from nodes.admin.forms import choice, text
 from nodes.callers import Caller
 from nodes.markup import badge, when
@@ -45,6 +47,7 @@ class CreateKey(ActPage):
     title = "Create API key"
     button = "Create key"
     icon = "vpn_key"
+    makes_secret = True
     form_class: ClassVar[type[forms.Form]] = KeyForm
     effects = ["The key is shown once on the next page. It is sent as X-ModelForge-Admin-Token."]
 
@@ -73,7 +76,8 @@ class CreateKey(ActPage):
             "now": now,
             "back": self.back(subject),
         }
-        return self.secret_once("modelforge/key_created.html", context)
+        made = Made(str(key.pk), f"The key {key.name}", f"{self.back(subject)}?{urlencode({'q': key.last_four})}")
+        return self.secret_once("modelforge/key_created.html", context, made=made)
 
 
 class RevokeKey(ActPage):

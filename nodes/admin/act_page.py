@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -14,6 +15,7 @@ from django.views import View
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 
+from nodes.admin import form_once
 from nodes.admin.access import clock, may_act, operator
 from nodes.callers import Caller, Refused
 
@@ -32,6 +34,8 @@ class ActPage(View):
     danger: ClassVar[bool] = False
     effects: ClassVar[list[str]] = []
     template: ClassVar[str] = "modelforge/act.html"
+    makes_secret: ClassVar[bool] = False  # the form works once; ``act`` ends with ``secret_once``
+    made: form_once.Made | None = None
 
     def find(self, key: Any) -> Model | None:
         """The subject, or None where the act makes a new one.
@@ -75,10 +79,25 @@ class ActPage(View):
         form = self.form_class(request.POST)
         if form.is_valid():
             try:
-                return self.act(subject, form, by=by, now=clock())
+                return self.once(subject, form, by=by, now=clock())
             except Refused as refused:
                 tell(form, refused)
         return self.page(subject, form, status=422)
+
+    def once(self, subject: Any, form: forms.Form, *, by: Caller, now: datetime) -> HttpResponse:
+        """Act; where a secret is made, only at the form's first coming."""
+        if not self.makes_secret:
+            return self.act(subject, form, by=by, now=now)
+        with transaction.atomic():
+            place = form_once.claim(self.request, by=by, now=now)
+            if isinstance(place, form_once.Made):
+                trail = [*self.trail(subject), ("Made already", "")]
+                context = {"title": "Made already", "trail": trail, "made": place}
+                return self.render("modelforge/made_already.html", context, status=409)
+            response = self.act(subject, form, by=by, now=now)
+            if self.made is not None:
+                form_once.note(place, self.made)
+        return response
 
     def page(self, subject: Any, form: forms.Form, *, status: int = 200) -> HttpResponse:
         """The form with what it will do."""
@@ -92,6 +111,7 @@ class ActPage(View):
             "icon": self.icon,
             "danger": self.danger,
             "back": self.back(subject),
+            "form_nonce": form_once.nonce(self.request) if self.makes_secret else "",
             **self.more(subject),
         }
         return self.render(self.template, context, status=status)
@@ -102,8 +122,9 @@ class ActPage(View):
         self.request.current_app = site.name
         return TemplateResponse(self.request, template, site.each_context(self.request) | context, status=status)
 
-    def secret_once(self, template: str, context: dict[str, Any]) -> HttpResponse:
+    def secret_once(self, template: str, context: dict[str, Any], *, made: form_once.Made) -> HttpResponse:
         """A page that holds a secret: rendered in the very answer to the POST, and kept by nobody."""
+        self.made = made
         response = self.render(template, context | {"shows_secret": True})
         response["Cache-Control"] = "no-store"
         response["Referrer-Policy"] = "no-referrer"

@@ -13,7 +13,7 @@ from enrollment.models import NodeCredential
 from nodes.audit import events
 from nodes.models import Node
 from tests.nodes import browsing
-from tests.nodes.browsing import instant, page_of, words
+from tests.nodes.browsing import instant, page_of, sent, words
 
 pytestmark = pytest.mark.django_db
 
@@ -38,7 +38,7 @@ def to(node: Node, verb: str) -> str:
 
 
 def test_the_new_credential_is_shown_in_the_answer_and_may_not_be_kept(mara: Client, node: Node) -> None:
-    response = mara.post(to(node, "rotate"), {"overlap": "3600"})
+    response = sent(mara, to(node, "rotate"), {"overlap": "3600"})
     assert response.status_code == 200
     assert "no-store" in response["Cache-Control"]
     assert secrets.parse(response.context["secret"], secrets.Kind.NODE)
@@ -50,14 +50,14 @@ def test_the_new_credential_is_shown_in_the_answer_and_may_not_be_kept(mara: Cli
 
 
 def test_the_new_credential_is_first_installed_by_hand(mara: Client, node: Node) -> None:
-    said = words(mara.post(to(node, "rotate"), {"overlap": "3600"}))
+    said = words(sent(mara, to(node, "rotate"), {"overlap": "3600"}))
     by_hand = said.index("MODELFORGE_AGENT_STATE_DIR=~/modelforge-data/state .venv/bin/python -m agent credential set")
     assert by_hand < said.index("come with the container release") < said.index("docker compose")
 
 
 def test_a_rotation_is_pending_until_the_overlap_ends(mara: Client, node: Node) -> None:
     """Field case 14."""
-    mara.post(to(node, "rotate"), {"overlap": "3600", "reason": "yearly"})
+    sent(mara, to(node, "rotate"), {"overlap": "3600", "reason": "yearly"})
     node = Node.objects.get()
     assert node.credential_state == "rotating"
     assert node.rotation_ends_at is not None
@@ -69,13 +69,13 @@ def test_a_rotation_is_pending_until_the_overlap_ends(mara: Client, node: Node) 
 
 
 def test_a_rotation_without_overlap_ends_the_old_one_now(mara: Client, node: Node) -> None:
-    said = words(mara.post(to(node, "rotate"), {"overlap": "0"}))
+    said = words(sent(mara, to(node, "rotate"), {"overlap": "0"}))
     assert "No other credential of this node works." in said
     assert NodeCredential.objects.filter(state="superseded").count() == 1
 
 
 def test_a_made_up_overlap_is_refused(mara: Client, node: Node) -> None:
-    assert mara.post(to(node, "rotate"), {"overlap": "7"}).status_code == 422
+    assert sent(mara, to(node, "rotate"), {"overlap": "7"}).status_code == 422
 
 
 def test_revoking_needs_a_reason_and_ends_every_credential(mara: Client, node: Node) -> None:
@@ -87,7 +87,7 @@ def test_revoking_needs_a_reason_and_ends_every_credential(mara: Client, node: N
 
 def test_a_retired_node_gets_no_credential(mara: Client, node: Node) -> None:
     Node.objects.update(retired_at=instant())
-    response = mara.post(to(node, "rotate"), {"overlap": "0"})
+    response = sent(mara, to(node, "rotate"), {"overlap": "0"})
     assert response.status_code == 422
     assert "A retired node gets no credential." in words(response)
     assert to(node, "rotate") not in mara.get(page_of(node)).content.decode()

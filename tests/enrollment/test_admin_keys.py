@@ -11,7 +11,7 @@ from enrollment.models import ApiKey
 from nodes.audit import events
 from nodes.callers import Caller
 from tests.nodes import browsing
-from tests.nodes.browsing import instant, words
+from tests.nodes.browsing import instant, sent, words
 
 pytestmark = pytest.mark.django_db
 
@@ -27,7 +27,7 @@ def mara() -> Client:
 
 
 def test_the_key_is_shown_in_the_answer_and_works(mara: Client) -> None:
-    response = mara.post(ADD, FORM)
+    response = sent(mara, ADD, FORM)
     assert "no-store" in response["Cache-Control"]
     secret = response.context["secret"]
     assert secrets.parse(secret, secrets.Kind.API_KEY)
@@ -37,8 +37,8 @@ def test_the_key_is_shown_in_the_answer_and_works(mara: Client) -> None:
 
 
 def test_the_key_ends_as_asked(mara: Client) -> None:
-    mara.post(ADD, FORM)
-    mara.post(ADD, FORM | {"name": "for-ever", "days": ""})
+    sent(mara, ADD, FORM)
+    sent(mara, ADD, FORM | {"name": "for-ever", "days": ""})
     ends = {key.name: key.expires_at for key in ApiKey.objects.all()}
     assert ends["for-ever"] is None
     assert ends["nightly"] is not None
@@ -46,8 +46,8 @@ def test_the_key_ends_as_asked(mara: Client) -> None:
 
 
 def test_a_name_in_use_is_refused_in_plain_words(mara: Client) -> None:
-    mara.post(ADD, FORM)
-    response = mara.post(ADD, FORM)
+    sent(mara, ADD, FORM)
+    response = sent(mara, ADD, FORM)
     assert response.status_code == 422
     assert "is in use; revoke it first" in words(response)
 

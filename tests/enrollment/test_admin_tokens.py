@@ -18,7 +18,7 @@ from enrollment.models import EnrollmentToken
 from nodes.audit import events
 from nodes.callers import Caller
 from tests.nodes import browsing
-from tests.nodes.browsing import instant, words
+from tests.nodes.browsing import instant, sent, words
 
 pytestmark = pytest.mark.django_db
 
@@ -51,7 +51,7 @@ def invite(operator: Caller) -> Callable[..., EnrollmentToken]:
 
 
 def test_the_token_is_shown_in_the_answer_and_may_not_be_kept(mara: Client) -> None:
-    response = mara.post(ENROLL, FORM)
+    response = sent(mara, ENROLL, FORM)
     assert response.status_code == 200
     assert "no-store" in response["Cache-Control"]
     secret = response.context["secret"]
@@ -60,7 +60,7 @@ def test_the_token_is_shown_in_the_answer_and_may_not_be_kept(mara: Client) -> N
 
 
 def test_the_token_says_what_the_form_said(mara: Client) -> None:
-    mara.post(ENROLL, FORM)
+    sent(mara, ENROLL, FORM)
     token = EnrollmentToken.objects.get()
     assert (token.display_name, token.role, token.labels) == ("Server 01", "primary-inference", {"site": "office"})
     assert (token.production_eligible, token.lab_eligible, token.benchmark_eligible) == (False, True, False)
@@ -70,7 +70,7 @@ def test_the_token_says_what_the_form_said(mara: Client) -> None:
 
 def test_the_token_stands_nowhere_afterwards(mara: Client) -> None:
     """Field case 9."""
-    secret = mara.post(ENROLL, FORM).context["secret"]
+    secret = sent(mara, ENROLL, FORM).context["secret"]
     kept = serialize("json", [*EnrollmentToken.objects.all(), *events()])
     kept += str([session.get_decoded() for session in Session.objects.all()])
     for path in (LIST, "/admin/", "/admin/nodes/auditevent/", "/admin/nodes/auditevent/1/change/", ENROLL):
@@ -80,7 +80,7 @@ def test_the_token_stands_nowhere_afterwards(mara: Client) -> None:
 
 
 def test_the_env_lines_are_those_of_the_deployment_document(mara: Client) -> None:
-    response = mara.post(ENROLL, FORM)
+    response = sent(mara, ENROLL, FORM)
     lines = dict(line.split("=", 1) for line in response.context["env"].splitlines())
     assert lines["MODELFORGE_AGENT_CONTROL_PLANE_URL"] == settings.PUBLIC_URL
     assert lines["MODELFORGE_AGENT_ENROLLMENT_TOKEN"] == response.context["secret"]
@@ -92,7 +92,7 @@ def test_the_env_lines_are_those_of_the_deployment_document(mara: Client) -> Non
 
 
 def test_the_page_shows_first_how_to_start_the_agent_by_hand(mara: Client) -> None:
-    response = mara.post(ENROLL, FORM | {"display_name": "it's $HOME"})
+    response = sent(mara, ENROLL, FORM | {"display_name": "it's $HOME"})
     lines = response.context["exports"].splitlines()
     assert f"export MODELFORGE_AGENT_ENROLLMENT_TOKEN={response.context['secret']}" in lines
     assert """export MODELFORGE_AGENT_DISPLAY_NAME='it'"'"'s $HOME'""" in lines
@@ -108,23 +108,23 @@ def test_the_page_shows_first_how_to_start_the_agent_by_hand(mara: Client) -> No
     [("plain one", "plain one"), ("it's $HOME #1", r"'it\'s $HOME #1'")],
 )
 def test_a_name_stays_one_line_and_means_itself(name: str, line: str, mara: Client) -> None:
-    env = mara.post(ENROLL, FORM | {"display_name": name}).context["env"]
+    env = sent(mara, ENROLL, FORM | {"display_name": name}).context["env"]
     assert f"MODELFORGE_AGENT_DISPLAY_NAME={line}" in env.splitlines()
 
 
 def test_a_name_that_would_add_a_line_is_refused(mara: Client) -> None:
-    assert mara.post(ENROLL, FORM | {"display_name": "two\nMODELFORGE_X=1"}).status_code == 422
+    assert sent(mara, ENROLL, FORM | {"display_name": "two\nMODELFORGE_X=1"}).status_code == 422
 
 
 def test_a_fault_in_the_form_makes_nothing(mara: Client) -> None:
-    response = mara.post(ENROLL, FORM | {"labels": "no equals sign"})
+    response = sent(mara, ENROLL, FORM | {"labels": "no equals sign"})
     assert response.status_code == 422
     assert "write key=value" in words(response)
     assert not EnrollmentToken.objects.exists()
 
 
 def test_a_made_up_lifetime_is_refused(mara: Client) -> None:
-    assert mara.post(ENROLL, FORM | {"expires_in_seconds": "999999999"}).status_code == 422
+    assert sent(mara, ENROLL, FORM | {"expires_in_seconds": "999999999"}).status_code == 422
 
 
 def test_the_list_says_where_each_stands(

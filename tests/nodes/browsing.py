@@ -69,3 +69,8 @@ def words(response: Any) -> str:
 def instant() -> datetime:
     """Now: pages read the clock, so what they show is set up against it."""
     return datetime.now(UTC)
+
+
+def sent(client: Client, url: str, form: dict[str, str]) -> Any:
+    """Open a page's form, fill it in and send it, as a browser does."""
+    return client.post(url, form | {"form_nonce": client.get(url).context["form_nonce"]})
