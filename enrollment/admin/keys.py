@@ -121,6 +121,7 @@ class ApiKeyAdmin(ReadOnlyAdmin):
     search_help_text = "Name, last four, creator"
     ordering = ["revoked_at", "name"]
     change_list_template = "modelforge/list.html"
+    counted = "API key"
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """The list."""

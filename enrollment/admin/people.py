@@ -16,16 +16,17 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import BooleanRadioFilter
-from unfold.forms import AdminPasswordChangeForm, UserChangeForm
+from unfold.forms import AdminPasswordChangeForm
 from unfold.widgets import UnfoldAdminPasswordWidget
 
-from enrollment import people
+from enrollment import accounts, people
+from enrollment.admin.person_page import PersonPage
 from nodes.admin.access import clock, may_act, may_read
 from nodes.admin.act_page import ActPage, Trail
 from nodes.admin.forms import choice, text
 from nodes.admin.parameters import CheckedList
 from nodes.audit import Subject, record
-from nodes.callers import AUDITORS, OPERATORS, Caller, Role, person
+from nodes.callers import Caller, Role, person
 from nodes.event_types import EventType
 from nodes.markup import badge, when
 
@@ -82,7 +83,6 @@ class AddPerson(ActPage):
 class PersonAdmin(CheckedList, UserAdmin, ModelAdmin):  # type: ignore[misc, type-arg]
     """Operators keep accounts; only a superuser touches superusers and single permissions. Nobody is deleted."""
 
-    form = UserChangeForm
     change_password_form = AdminPasswordChangeForm
     list_display_links = None
     list_display = ["named", "acts_as", "state", "last_seen"]
@@ -93,14 +93,6 @@ class PersonAdmin(CheckedList, UserAdmin, ModelAdmin):  # type: ignore[misc, typ
     list_filter_submit = True
     show_facets = admin.ShowFacets.NEVER
     actions = None
-    fieldsets = (
-        (None, {"fields": ("username", "password")}),
-        ("Person", {"fields": ("first_name", "last_name", "email")}),
-        ("May log in and act as", {"fields": ("is_active", "is_staff", "groups")}),
-        ("Superusers only", {"fields": ("is_superuser", "user_permissions")}),
-        ("Dates", {"fields": ("last_login", "date_joined")}),
-    )
-    readonly_fields = ["last_login", "date_joined"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         """With everybody's groups."""
@@ -112,14 +104,6 @@ class PersonAdmin(CheckedList, UserAdmin, ModelAdmin):  # type: ignore[misc, typ
         add = ("Add person", reverse("admin:auth_user_add"))
         context = {"title": "Users", "trail": [("Users", "")], "add": add if may_act(request) else None}
         response: HttpResponse = super().changelist_view(request, context | (extra_context or {}))
-        return response
-
-    def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        """A person's page."""
-        context = {"trail": [("Users", reverse("admin:auth_user_changelist")), ("Person", "")]}
-        response: HttpResponse = super().change_view(request, object_id, form_url, context | (extra_context or {}))
         return response
 
     @admin.display(description="Name", ordering="username")
@@ -137,10 +121,8 @@ class PersonAdmin(CheckedList, UserAdmin, ModelAdmin):  # type: ignore[misc, typ
     @admin.display(description="Acts as")
     def acts_as(self, user: User) -> str:
         """The role, as ``nodes.callers.person`` has it."""
-        groups = {group.name for group in user.groups.all()}
-        if user.is_superuser:
-            return "superuser"
-        return "operator" if OPERATORS in groups else "auditor" if AUDITORS in groups else "nothing"
+        role = accounts.role_of(user)
+        return "superuser" if user.is_superuser else role.value if role else "nothing"
 
     @admin.display(description="State", ordering="is_active")
     def state(self, user: User) -> SafeString:
@@ -152,15 +134,15 @@ class PersonAdmin(CheckedList, UserAdmin, ModelAdmin):  # type: ignore[misc, typ
         """When the person last logged in."""
         return when(user.last_login, clock()) if user.last_login else "never"
 
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Without what only superusers set."""
-        shown = super().get_fieldsets(request, obj)
-        return shown if request.user.is_superuser else [part for part in shown if part[0] != "Superusers only"]
-
     def get_urls(self) -> list[URLPattern]:
-        """Adding a person is an act with a page of its own."""
+        """Adding and changing a person are acts with pages of their own."""
         add = self.admin_site.admin_view(AddPerson.as_view(model_admin=self))
-        return [path("add/", add, name="auth_user_add"), *super().get_urls()]
+        page = self.admin_site.admin_view(PersonPage.as_view(model_admin=self))
+        return [
+            path("add/", add, name="auth_user_add"),
+            path("<int:key>/change/", page, name="auth_user_change"),
+            *super().get_urls(),
+        ]
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         """Readers see who may log in."""
