@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from datetime import timedelta
 from random import SystemRandom
-from threading import Event, Thread
+from threading import Event, Thread, main_thread
 from uuid import uuid4
 
 from agent import __version__, config, facts, health, logs, protocol, wire
@@ -31,6 +31,7 @@ log = logging.getLogger("agent")
 GOODBYE_WITHIN = timedelta(seconds=3)
 _LAST_BEAT_WITHIN = timedelta(seconds=2)  # a beat after the goodbye would read as a return
 _WATCH_EVERY = timedelta(seconds=15)
+_ENDINGS = (signal.SIGTERM, signal.SIGINT)
 
 EXIT_OK, EXIT_CRASHED, EXIT_CANNOT_WRITE, EXIT_CONFIG = 0, 1, 74, 78
 
@@ -80,15 +81,10 @@ class Daemon:
 
     def run(self) -> int:
         """Until a signal (exit code 0) or a crash of either loop (1)."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._on_signal)
         pulse = self._start("pulse", self._pulse.run)
         self._start("observer", self._observer.run)
-        while not self._stop.wait(_WATCH_EVERY.total_seconds()):
-            if self._health.hangs():
-                log.critical("the beat loop hangs; ending, so that a restart policy can start a fresh agent")
-                self._crashed = True
-                self._stop.set()
+        self._watch()
+        self._stop.set()
         self._observer.wake()
         if self._crashed:
             return EXIT_CRASHED
@@ -98,6 +94,15 @@ class Daemon:
         self._health.close()
         return EXIT_OK
 
+    def _watch(self) -> None:
+        """Wait for a signal, or for a loop that crashes or hangs."""
+        while (got := signal.sigtimedwait(_ENDINGS, _WATCH_EVERY.total_seconds())) is None:
+            if self._health.hangs():
+                log.critical("the beat loop hangs; ending, so that a restart policy can start a fresh agent")
+                self._crashed = True
+                return
+        self._reason = f"stopped by {signal.Signals(got.si_signo).name}"
+
     def _start(self, name: str, loop: Callable[[Event], None]) -> Thread:
         def top() -> None:
             try:
@@ -105,15 +110,11 @@ class Daemon:
             except BaseException:  # the loop's top: half an agent is worse than none
                 log.critical("the %s loop crashed", name, exc_info=True)
                 self._crashed = True
-                self._stop.set()
+                signal.pthread_kill(main_thread().ident or 0, signal.SIGTERM)  # it waits for nothing else
 
         thread = Thread(target=top, name=name, daemon=True)
         thread.start()
         return thread
-
-    def _on_signal(self, number: int, _: object) -> None:
-        self._reason = f"stopped by {signal.Signals(number).name}"
-        self._stop.set()
 
     def _say_goodbye(self) -> None:
         """So that a planned stop reads as one; a control plane that does not answer must not delay it."""
@@ -127,6 +128,14 @@ class Daemon:
             log.warning("the goodbye was not heard: %s", trouble, extra={"code": trouble.code})
         else:
             log.info("said goodbye", extra={"reason": self._reason})
+
+
+def hold_endings() -> None:
+    """Keep SIGTERM and SIGINT waiting until ``Daemon.run`` takes them; to be called before any thread starts.
+
+    A handler would run between any two steps of the main thread, in the middle of a lock that it needs itself.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, _ENDINGS)
 
 
 def volumes_of(settings: Config) -> list[facts.Volume]:
@@ -155,6 +164,7 @@ def agent_facts(settings: Config, state: State) -> wire.AgentFacts:
 
 def main(_: object = None) -> int:
     """``run``: the exit codes are those of ``python -m agent --help``."""
+    hold_endings()
     try:
         settings = config.load(os.environ)
     except ConfigError as error:

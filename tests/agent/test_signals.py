@@ -1,0 +1,42 @@
+"""How the real agent process ends when it is told to, however often and however fast."""
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agent import protocol
+from tests.agent.processes import Agent, environment, joined
+from tests.agent.scripted import ControlPlane
+from tests.parts.ports import until
+
+Start = Callable[[dict[str, str]], Agent]
+ROUNDS = 10
+
+
+@pytest.mark.parametrize("pair", [(signal.SIGTERM, signal.SIGINT), (signal.SIGINT, signal.SIGINT)])
+def test_two_signals_back_to_back_end_it_like_one(
+    plane: ControlPlane, start: Start, tmp_path: Path, pair: tuple[signal.Signals, signal.Signals]
+) -> None:
+    agents = []
+    for number in range(ROUNDS):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        joined(folder)
+        agents.append(start(environment(folder, plane.url)))
+        plane.wait_for(protocol.FACTS, number + 1)
+        for one in pair:
+            agents[-1].process.send_signal(one)
+    assert [agent.wait() for agent in agents] == [0] * ROUNDS
+    reasons = {request.json["reason"] for request in plane.asked(protocol.GOODBYE)}
+    assert len(plane.asked(protocol.GOODBYE)) == ROUNDS
+    assert reasons <= {f"stopped by {one.name}" for one in pair}
+
+
+def test_a_signal_during_the_start_is_not_lost(plane: ControlPlane, start: Start, tmp_path: Path) -> None:
+    """What stops it may come before its loops run."""
+    joined(tmp_path)
+    agent = start(environment(tmp_path, plane.url))
+    until(lambda: "agent starts" in agent.output, "its first line")
+    assert agent.stop() == 0
