@@ -10,7 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 
 from enrollment import accounts
-from nodes.admin.access import may_act, may_read
+from nodes.admin.access import clock, may_act, may_read
 from nodes.admin.act_page import ActPage, Trail
 from nodes.admin.forms import choice, switch
 from nodes.admin.rows import Row
@@ -70,11 +70,8 @@ class PersonPage(ActPage):
         last = Row("Last login", at=subject.last_login) if subject.last_login else Row("Last login", "never")
         active = "yes" if subject.is_active and subject.is_staff else "no"
         rows = [Row("Acts as", acts), Row("Active", active), last, Row("Added", at=subject.date_joined)]
-        return {
-            "rows": rows,
-            "may_change": self.may_change(subject),
-            "trail": [*self.trail(subject), (str(subject), "")],
-        }
+        trail = [*self.trail(subject), (subject.get_username(), "")]
+        return {"rows": rows, "may_change": self.may_change(subject), "trail": trail, "now": clock()}
 
     def may_change(self, subject: User) -> bool:
         """Operators, but only a superuser changes superusers."""

@@ -53,7 +53,7 @@ def test_an_operator_enrolls_sees_the_token_once_and_revokes_it(visit: Visit) ->
     page.get_by_role("button", name="Create enrollment token").click()
     secret = page.locator("#secret").inner_text()
     assert secret.startswith("mfe_")
-    assert secret in page.locator("#env").inner_text()
+    assert secret in page.locator("#exports").inner_text()
     expect(page.locator("[data-until]")).to_contain_text("in 14 min")
     page.locator("[data-copy=secret]").click()
     expect(page.locator("[data-copy=secret]")).to_contain_text("Copied")
