@@ -131,7 +131,7 @@ def panel(node: Node, now: datetime) -> Panel:
     """The credential's card on the node's page."""
     known = list(NodeCredential.objects.filter(node=node).order_by("-issued_at")[:SHOWN])
     state = CredentialState(node.credential_state)
-    rows = [Row("State", "ended: the node is retired" if node.retired_at else state.label)]
+    rows = [Row("State", "refused: the node is retired" if node.retired_at else state.label)]
     if node.retired_at is None and state is CredentialState.ROTATING and node.rotation_ends_at is not None:
         rows.append(Row("Old one dies at the latest", at=node.rotation_ends_at))
     table = [
