@@ -15,6 +15,9 @@ _AUTHORIZATION = re.compile(
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9+/=_\-.~]{8,}")
 _USERINFO = re.compile(r"(?i)\b([a-z][a-z0-9+.\-]*://)[^/\s@\"'<>]+@")
 _QUERY = re.compile(r"(?i)\b(https?://[^\s?\"'<>]+)\?[^\s\"'<>]+")
+_CONTROL = r"\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"  # they steer a terminal, or no text
+_CONTROLS = re.compile(f"[{_CONTROL}]+")
+_UNESCAPED = re.compile(f"[{_CONTROL}]")
 _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
@@ -25,6 +28,16 @@ def redact(text: str) -> str:
     text = _SECRETS.sub(r"\1[redacted]", text)
     text = _USERINFO.sub(r"\1[redacted]@", text)
     return _QUERY.sub(r"\1?[redacted]", text)
+
+
+def one_line(text: str) -> str:
+    """The text without line ends, escape sequences' ESC, and whatever else steers a terminal or turns words around."""
+    return _CONTROLS.sub(" ", text)
+
+
+def told(text: str, most: int) -> str:
+    """What somebody else said, fit to repeat: one line of at most ``most`` characters, without secrets."""
+    return redact(one_line(text[: 4 * most])).strip()[:most]  # cut first: a megabyte takes the expressions minutes
 
 
 def _extras(record: logging.LogRecord) -> dict[str, Any]:
@@ -45,7 +58,8 @@ class JsonLines(logging.Formatter):
             line[key] = value if isinstance(value, (int, float, bool)) or value is None else redact(str(value))
         if record.exc_info:
             line["exception"] = redact(self.formatException(record.exc_info))
-        return json.dumps(line, ensure_ascii=False)
+        # JSON leaves some of them as they are, and a person may look at it on a terminal.
+        return _UNESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(line, ensure_ascii=False))
 
 
 class PlainText(logging.Formatter):
@@ -54,10 +68,11 @@ class PlainText(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S")
         extras = "".join(f"  {key}={value}" for key, value in _extras(record).items() if value not in ("", None))
-        text = f"{at} {record.levelname.lower():<7} {record.getMessage()}{extras}"
-        if record.exc_info:
-            text += "\n" + self.formatException(record.exc_info)
-        return redact(text)
+        text = redact(one_line(f"{at} {record.levelname.lower():<7} {record.getMessage()}{extras}"))
+        if record.exc_info:  # indented: no line of it can pass for a message of ours
+            trace = redact(self.formatException(record.exc_info))
+            text += "".join(f"\n  {one_line(line)}" for line in trace.split("\n"))
+        return text
 
 
 def set_up(*, level: str, form: str, stream: TextIO | None = None) -> None:

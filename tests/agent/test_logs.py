@@ -99,3 +99,20 @@ def test_a_terminal_gets_plain_text(root: logging.Logger) -> None:
     logs.set_up(level="info", form="auto", stream=out)
     root.warning("hello", extra={"code": "dns"})
     assert out.getvalue().rstrip().endswith("warning hello  code=dns")
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_nothing_that_is_logged_steers_a_terminal_or_passes_for_a_line_of_its_own(
+    root: logging.Logger, form: str
+) -> None:
+    out = io.StringIO()
+    logs.set_up(level="info", form=form, stream=out)
+    evil = "\x1b[2J\x9b31m\u202e\r\n12:00:00 info    all is well"
+    try:
+        raise ValueError(evil)
+    except ValueError:
+        root.exception("it said %s", evil, extra={"code": evil})
+    lines = out.getvalue().split("\n")
+    assert all(line.isprintable() for line in lines)
+    assert not any(line.startswith("12:00:00") for line in lines)
+    assert "all is well" in lines[0]
