@@ -52,10 +52,14 @@ def parse_retry_after(header: str | None, *, now: datetime) -> timedelta | None:
     text = header.strip()
     if text.isascii() and text.isdigit():
         return min(timedelta(seconds=int(text[:9])), RETRY_AFTER_CAP)
+    moment = parse_date(text)
+    return None if moment is None else min(max(moment - now, timedelta()), RETRY_AFTER_CAP)
+
+
+def parse_date(header: str) -> datetime | None:
+    """What an HTTP date says, aware; None where it is absent or unreadable: who wrote it may have meant no good."""
     try:
-        moment = parsedate_to_datetime(text)
-    except ValueError:
+        moment = parsedate_to_datetime(header)
+    except (ValueError, OverflowError, TypeError, LookupError):  # of the year, of the zone; of texts of odd pieces
         return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return min(max(moment - now, timedelta()), RETRY_AFTER_CAP)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -2,10 +2,11 @@
 
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+from http.client import HTTPException
 from typing import Any, TypeVar
 
 import msgspec
@@ -14,7 +15,7 @@ import urllib3
 from requests.adapters import HTTPAdapter
 
 from agent import __version__, protocol, trouble, wire
-from agent.backoff import parse_retry_after
+from agent.backoff import parse_date, parse_retry_after
 from agent.config import Link
 from agent.trouble import NotModelForge, Redirected, Refused, Unreachable
 
@@ -47,11 +48,7 @@ class Reply:
     @property
     def date(self) -> datetime | None:
         """The control plane's clock, to the second."""
-        try:
-            moment = parsedate_to_datetime(self.headers.get("Date", ""))
-        except ValueError:
-            return None
-        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return parse_date(self.headers.get("Date", ""))
 
 
 class Client:
@@ -96,10 +93,8 @@ class Client:
         reply = self._send(method, path, bearer=bearer, body=body)
         if not reply.is_json:
             raise NotModelForge(self._link.url, f"it answered {reply.status} with something that is not JSON")
-        try:
+        with self._fence(path):
             return msgspec.json.decode(reply.body, type=answer)
-        except msgspec.DecodeError as error:
-            raise NotModelForge(self._link.url, f"its answer to {path} is out of shape ({error})") from None
 
     def tell(self, path: str, *, bearer: str, body: msgspec.Struct, timeout: timedelta) -> None:
         """Send one message whose answer does not matter."""
@@ -120,7 +115,8 @@ class Client:
         data = wire.encode(body) if body is not None else b"{}"
         reply = self.exchange(method, path, headers=headers, data=data, timeout=timeout)
         if not 200 <= reply.status < 300:
-            raise self._refusal(reply)
+            with self._fence(path):
+                raise self._refusal(reply)
         return reply
 
     def exchange(
@@ -133,20 +129,23 @@ class Client:
         timeout: timedelta | None = None,
     ) -> Reply:
         """One request and its whole answer, whatever its status; redirects and connection troubles are raised."""
-        limit = (timeout or self._link.timeout).total_seconds()
+        with self._fence(path):
+            return self._exchange(method, path, headers or {}, data, (timeout or self._link.timeout).total_seconds())
+
+    def _exchange(self, method: str, path: str, headers: Mapping[str, str], data: bytes | None, limit: float) -> Reply:
         give_up_at = time.monotonic() + limit
         try:
             with self._session.request(
                 method,
                 self._link.url + path,
                 data=data,
-                headers=dict(headers or {}),
+                headers=dict(headers),
                 timeout=(min(limit, CONNECT_TIMEOUT.total_seconds()), limit),
                 allow_redirects=False,
                 stream=True,
             ) as response:
                 body = self._read(response, give_up_at)
-        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+        except (requests.RequestException, urllib3.exceptions.HTTPError, HTTPException, OSError) as error:
             raise trouble.of_connection(error, self._link) from error
         reply = Reply(response.status_code, response.headers, body)
         if reply.date is not None:
@@ -154,6 +153,14 @@ class Client:
         if 300 <= reply.status < 400:
             raise Redirected(self._link.url, path, reply.headers.get("Location", ""), reply.status)
         return reply
+
+    @contextmanager
+    def _fence(self, path: str) -> Iterator[None]:
+        """Nothing that an answer holds may do more to us than to be refused, whichever parser trips over it."""
+        try:
+            yield
+        except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:  # UnicodeError: a ValueError
+            raise NotModelForge(self._link.url, f"its answer to {path} is out of shape ({error})") from None
 
     def close(self) -> None:
         """Close the connection."""
@@ -176,7 +183,7 @@ class Client:
         if reply.is_json:
             try:
                 problem = msgspec.json.decode(reply.body, type=wire.Problem)
-            except msgspec.DecodeError:
+            except (msgspec.DecodeError, ValueError, RecursionError):
                 pass
             else:
                 return Refused(problem, status=reply.status, retry_after=wait, request_id=reply.request_id)

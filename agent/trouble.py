@@ -24,21 +24,25 @@ import urllib3
 from agent import wire
 from agent.certificates import issuer_at
 from agent.config import CA, PROXY, URL, Link
-from agent.logs import redact
+from agent.logs import redact, told
 from agent.protocol import Code
 
 _EXPIRED, _NOT_YET_VALID, _WRONG_HOST, _WRONG_ADDRESS = 10, 9, 62, 64
 _UNKNOWN_CA = frozenset({2, 18, 19, 20, 21, 27})
 _LOOK_TIMEOUT_SECONDS = 5.0
+_MAX_TEXT, _MAX_DETAIL, _MAX_LOCATION, _MAX_NAME, _MAX_SPOKEN = 1000, 500, 255, 64, 16
 
 
 class Trouble(Exception):
-    """Something went wrong on the way; ``code`` is stable, ``str()`` is for people and holds no secret."""
+    """Something went wrong on the way; ``code`` is stable, ``str()`` is one line for people and holds no secret."""
 
     code = "trouble"
     parks = False
     retry_after: timedelta | None = None
     request_id = ""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(told(text, _MAX_TEXT))
 
 
 class Unreachable(Trouble):
@@ -47,7 +51,7 @@ class Unreachable(Trouble):
     code = "unreachable"
 
     def __init__(self, url: str, kind: str, what: str) -> None:
-        super().__init__(redact(f"{url} cannot be reached: {what}."))
+        super().__init__(f"{url} cannot be reached: {what}.")
         self.kind = kind
 
 
@@ -74,13 +78,13 @@ class Redirected(Trouble):
     code = "redirected"
 
     def __init__(self, url: str, path: str, location: str, status: int) -> None:
-        self.location = urljoin(url + path, location) if location else ""
-        goes_to = self.location.partition("?")[0]
+        self.location = _joined(url + path, location)
+        goes_to = told(self.location.partition("?")[0], _MAX_LOCATION)
         if goes_to.rstrip("/").endswith(path):
             hint = f"Set {URL}={goes_to.rstrip('/').removesuffix(path)}"
         else:
             hint = f"Set {URL} to the address that answers without a redirect"
-        super().__init__(redact(f"{url}{path} answered {status} and points to {goes_to or 'nowhere'}. {hint}."))
+        super().__init__(f"{url}{path} answered {status} and points to {goes_to or 'nowhere'}. {hint}.")
 
 
 class NotModelForge(Trouble):
@@ -89,7 +93,7 @@ class NotModelForge(Trouble):
     code = "not_modelforge"
 
     def __init__(self, url: str, what: str) -> None:
-        super().__init__(redact(f"What answers at {url} is no ModelForge control plane: {what}. Check {URL}."))
+        super().__init__(f"What answers at {url} is no ModelForge control plane: {what}. Check {URL}.")
 
 
 class NotStored(Trouble):
@@ -104,16 +108,16 @@ class Refused(Trouble):
     def __init__(
         self, problem: wire.Problem, *, status: int, retry_after: timedelta | None = None, request_id: str = ""
     ) -> None:
-        text = problem.detail or problem.title or problem.code
+        self.code = told(problem.code, _MAX_NAME)
+        text = told(problem.detail or problem.title or problem.code, _MAX_DETAIL)
         if problem.protocols:
-            text += f" (spoken there: {', '.join(map(str, problem.protocols))})"
-        super().__init__(redact(f"{status} {problem.code}: {text}"))
-        self.code = problem.code
+            text += f" (spoken there: {', '.join(map(str, problem.protocols[:_MAX_SPOKEN]))})"
+        super().__init__(f"{status} {self.code}: {text}")
         self.status = status
         self.retryable = problem.retryable or status >= 500 or status in (408, 429)
         self.parks = not self.retryable
         self.retry_after = retry_after
-        self.request_id = problem.request_id or request_id
+        self.request_id = told(problem.request_id or request_id, _MAX_NAME)
 
     @property
     def of_credential(self) -> bool:
@@ -138,8 +142,11 @@ def of_connection(error: BaseException, link: Link) -> Trouble:
         return Unreachable(link.url, "dns", f"the name {host} is not known here. Check it, or this machine's DNS")
     if _any(chain, ConnectionRefusedError):
         return Unreachable(link.url, "refused", "nothing listens there. Is it up, is the port right?")
+    if _any(chain, requests.ReadTimeout, urllib3.exceptions.ReadTimeoutError):
+        what = "it was connected, and its answer did not come in time. It, or a proxy before it, is slow or overloaded"
+        return Unreachable(link.url, "timeout", what)
     if _any(chain, requests.Timeout, urllib3.exceptions.TimeoutError, TimeoutError):
-        return Unreachable(link.url, "timeout", "no answer in time. A firewall may drop the packets")
+        return Unreachable(link.url, "timeout", "no connection in time. A firewall may drop the packets")
     return Unreachable(link.url, "broken", f"the connection broke ({_said(chain[-1])})")
 
 
@@ -159,6 +166,13 @@ def _certificate(error: ssl.SSLCertVerificationError, link: Link) -> TlsProblem:
         what = f"its certificate is issued by {by}, and {whom}. Set {CA} to that CA's public certificate"
         return TlsProblem(link.url, "unknown_ca", what)
     return TlsProblem(link.url, "tls", f"its certificate is refused ({error.verify_message})")
+
+
+def _joined(url: str, location: str) -> str:
+    try:
+        return urljoin(url, location) if location else ""
+    except ValueError:  # a bracket in the host, say
+        return ""
 
 
 def _any(chain: list[BaseException], *kinds: type[BaseException]) -> bool:

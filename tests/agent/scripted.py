@@ -178,7 +178,7 @@ class ControlPlane:
                 if answer.drop:
                     self.close_connection = True
                     return
-                self.send_response(answer.status)
+                (self.send_response_only if "Date" in answer.headers else self.send_response)(answer.status)
                 for key, value in answer.headers.items():
                     self.send_header(key, value)
                 self.send_header("Content-Length", str(len(answer.body)))
