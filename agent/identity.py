@@ -162,6 +162,7 @@ def _check_token(token: Secret | None, *, enrolled_before: bool) -> None:
     if token is None:
         hint = " Its id is kept and will be used again." if enrolled_before else ""
         raise NotInvited(_no_token() + hint)
-    if not token.reveal().startswith("mfe_") or any(char.isspace() for char in token.reveal()):
+    text = token.reveal()
+    if not (text.startswith("mfe_") and text.isascii() and text.isprintable()) or " " in text:
         source = token.source or TOKEN
         raise NotInvited(f"{source} holds no enrollment token: one starts with mfe_ and has no blanks. Copy it whole.")

@@ -62,7 +62,7 @@ def test_the_credential_wins_over_a_leftover_token_and_the_warning_does_not_prin
     assert TOKEN not in caplog.text
 
 
-@pytest.mark.parametrize("token", [None, "<one-time-token>", "mfe_a b", CREDENTIAL])
+@pytest.mark.parametrize("token", [None, "<one-time-token>", "mfe_a b", "mfe_\u20ac", "mfe_\x1b", CREDENTIAL])
 def test_without_a_credential_a_usable_token_is_asked_for(state: State, token: str | None) -> None:
     with pytest.raises(NotInvited, match="MODELFORGE_AGENT_ENROLLMENT_TOKEN") as error:
         Identity(state, Secret(token) if token else None)
