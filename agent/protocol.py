@@ -43,6 +43,7 @@ class Code(StrEnum):
     NOT_ACCEPTABLE = "not_acceptable"
     UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type"
     BODY_TOO_LARGE = "body_too_large"
+    LENGTH_REQUIRED = "length_required"
     UNAUTHENTICATED = "unauthenticated"
     FORBIDDEN = "forbidden"
     CREDENTIAL_UNKNOWN = "credential_unknown"

@@ -82,7 +82,7 @@ class GpuRuntime(Struct, frozen=True, kw_only=True):
     """NVML as this agent finds it: ready, absent (no library, no driver: not an error), or failed with its code."""
 
     state: Literal["ready", "absent", "failed"]
-    code: int | None = None
+    code: Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)] | None = None
     message: Text = ""
     driver_version: Reading[Text] = Reading(reason="unsupported")
     cuda_version: Reading[Text] = Reading(reason="unsupported")  # the newest that the driver supports, "13.0"
@@ -177,6 +177,10 @@ class Telemetry(Struct, frozen=True, kw_only=True):
     gpu_runtime: Literal["ready", "absent", "failed"]
     accelerators: Annotated[list[AcceleratorTelemetry], Meta(max_length=MAX_DEVICES)] = []
     volumes: Annotated[list[VolumeTelemetry], Meta(max_length=MAX_VOLUMES)] = []
+
+    def __post_init__(self) -> None:
+        if len({device.key for device in self.accelerators}) < len(self.accelerators):
+            raise ValueError("an accelerator's key stands twice; each has its own")
 
 
 class Enroll(Struct, frozen=True, kw_only=True):

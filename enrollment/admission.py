@@ -75,17 +75,27 @@ def admit(message: Enroll, token_text: str, *, address: str, request_id: str, no
         Refused: ``token_unknown``; to the holder of the whole token ``token_used``, ``token_expired``,
             ``token_revoked``, ``node_has_credential`` or ``node_retired``; ``invalid``. Nothing is consumed then.
     """
+    handle = prove(token_text)
+    _check(_faults_of(message))
+    try:
+        return _admit(message, handle, address=address, request_id=request_id, now=now)
+    except (IntegrityError, _Appeared):  # the same new node id came in twice at once; now its row is there to lock
+        return _admit(message, handle, address=address, request_id=request_id, now=now)
+
+
+def prove(token_text: str) -> str:
+    """The handle of a token that we issued, whatever its state; without any lock, so that a stranger holds up nobody.
+
+    Raises:
+        Refused: ``token_unknown``.
+    """
     parsed = secrets.parse(token_text, secrets.Kind.ENROLLMENT)
     if parsed is None:
         raise Refused(Code.TOKEN_UNKNOWN, secrets.fault(token_text, secrets.Kind.ENROLLMENT))
-    proven = EnrollmentToken.objects.filter(handle=parsed.handle).values_list("digest", flat=True).first()
-    if proven is None or not secrets.matches(proven, parsed.digest):  # before any lock: a stranger holds up nobody
+    digest = EnrollmentToken.objects.filter(handle=parsed.handle).values_list("digest", flat=True).first()
+    if digest is None or not secrets.matches(digest, parsed.digest):
         raise Refused(Code.TOKEN_UNKNOWN, "This enrollment token is not known here. Ask the operator for a new one.")
-    _check(_faults_of(message))
-    try:
-        return _admit(message, parsed.handle, address=address, request_id=request_id, now=now)
-    except (IntegrityError, _Appeared):  # the same new node id came in twice at once; now its row is there to lock
-        return _admit(message, parsed.handle, address=address, request_id=request_id, now=now)
+    return parsed.handle
 
 
 class _Appeared(Exception):

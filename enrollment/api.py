@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from agent.protocol import MAX_ENROLL_BYTES, SPOKEN, VERSION_HEADER, Code, parse_version
+from agent.protocol import MAX_ENROLL_BYTES, SPOKEN, VERSION_HEADER, parse_version
 from agent.wire import CredentialReply, Enroll, Enrolled
 from enrollment import admission, attempts, credentials, secrets
 from enrollment.auth import bearer
@@ -57,23 +57,30 @@ class EnrollView(AgentView):
     limit = MAX_ENROLL_BYTES
 
     def caller(self, request: HttpRequest, now: datetime) -> Applicant:
-        """The applicant, in the one protocol that we speak; nothing is consumed by asking who it is."""
+        """The holder of a token of ours, in the one protocol that we speak; asking who it is consumes nothing.
+
+        An unknown token counts against its address.
+        """
         header = request.headers.get(VERSION_HEADER)
         if parse_version(header) not in SPOKEN:
             raise refusals.protocol_unsupported(header)
-        return Applicant(bearer(request), address_of(request), getattr(request, "request_id", ""))
+        applicant = Applicant(bearer(request), address_of(request), getattr(request, "request_id", ""))
+        try:
+            admission.prove(applicant.token)
+        except Refused as refused:
+            parsed = secrets.parse(applicant.token, secrets.Kind.ENROLLMENT)
+            handle = parsed.handle if parsed else "malformed"
+            raise attempts.failed("enroll", refused, address=applicant.address, handle=handle, now=now) from None
+        return applicant
 
     def receive(self, message: Enroll, *, by: Applicant, now: datetime) -> Enrolled:
-        """Admit it; an unknown token counts against its address."""
+        """Admit it; a refusal leaves a line in the log."""
         try:
             return admission.admit(message, by.token, address=by.address, request_id=by.request_id, now=now)
         except Refused as refused:
             parsed = secrets.parse(by.token, secrets.Kind.ENROLLMENT)
-            handle = parsed.handle if parsed else "malformed"
-            if refused.code is Code.TOKEN_UNKNOWN:
-                raise attempts.failed("enroll", refused, address=by.address, handle=handle, now=now) from None
             said = {"code": refused.code.value, "address": by.address, "node_id": str(message.node_id)}
-            log.warning("enrollment refused", handle=handle, **said)
+            log.warning("enrollment refused", handle=parsed.handle if parsed else "malformed", **said)
             raise
 
 

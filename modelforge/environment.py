@@ -105,7 +105,7 @@ class Environment:
             Path(config["NAME"]).parent.mkdir(parents=True, exist_ok=True)
             config["OPTIONS"] = {
                 "transaction_mode": "IMMEDIATE",
-                "timeout": 20,
+                "timeout": 8,  # seconds; an agent waits ten for its answer, and shall hear 503
                 "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-65536;",
             }
         else:

@@ -21,6 +21,7 @@ STATUS: dict[Code, HTTPStatus] = {
     Code.METHOD_NOT_ALLOWED: HTTPStatus.METHOD_NOT_ALLOWED,
     Code.NOT_ACCEPTABLE: HTTPStatus.NOT_ACCEPTABLE,
     Code.UNSUPPORTED_MEDIA_TYPE: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    Code.LENGTH_REQUIRED: HTTPStatus.LENGTH_REQUIRED,
     Code.BODY_TOO_LARGE: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     Code.UNAUTHENTICATED: HTTPStatus.UNAUTHORIZED,
     Code.FORBIDDEN: HTTPStatus.FORBIDDEN,
@@ -107,6 +108,8 @@ def handle(fault: Exception, context: dict[str, Any]) -> HttpResponse | None:
             if isinstance(fault, exceptions.MethodNotAllowed):
                 response["Allow"] = ", ".join(context["view"].allowed_methods)
             return response
+        case RecursionError():
+            return answer(Code.MALFORMED, "The body is nested too deep.", request=request)
         case Http404():
             return answer(Code.NOT_FOUND, "There is nothing at this address.", request=request)
         case PermissionDenied():

@@ -71,6 +71,9 @@ class RequestMiddleware:
         if errors.is_api(request) and (not length.isdigit() or int(length) > most):
             detail = f"The body may hold {most} bytes; this one says it has {length[:20]}."
             return errors.answer(Code.BODY_TOO_LARGE, detail, request=request)
+        if errors.is_api(request) and "HTTP_TRANSFER_ENCODING" in request.META:  # Django would read it as empty
+            detail = "Send the body with its Content-Length, not in chunks."
+            return errors.answer(Code.LENGTH_REQUIRED, detail, request=request)
         if request.path not in PROBES:
             try:
                 request.get_host()

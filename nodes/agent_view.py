@@ -73,8 +73,8 @@ class AgentView(APIView):
         try:
             if request.method != self.method:
                 return self._method_not_allowed(request)
+            by = self.caller(request, now)  # before the body: who proves nothing holds up no worker by sending slowly
             body = read(request, self.limit)
-            by = self.caller(request, now)
             answer = self.receive(decode(body, self.message), by=by, now=now)
         except Exception as fault:
             refusal: HttpResponse | None = self.get_exception_handler()(fault, {"view": self, "request": request})
@@ -102,6 +102,8 @@ _JSON = "application/json"
 
 def read(request: HttpRequest, limit: int) -> bytes:
     """The body, refused with 413 before more than ``limit`` bytes of it are read."""
+    if "HTTP_TRANSFER_ENCODING" in request.META:
+        raise Refused(Code.LENGTH_REQUIRED, "Send the body with its Content-Length, not in chunks.")
     length = request.META.get("CONTENT_LENGTH") or "0"
     if not length.isdigit() or int(length) > limit:
         raise Refused(Code.BODY_TOO_LARGE, f"The body may hold {limit} bytes; this one says it has {length[:20]}.")
@@ -136,5 +138,7 @@ def decode(body: bytes, message: type[msgspec.Struct] | None) -> Any:
         said, _, where = told.partition(" - at `")
         path = where.rstrip("`").removeprefix("$").lstrip(".")
         raise Refused(Code.INVALID, told, errors=[FieldError(field=path, detail=said)]) from fault
+    except RecursionError as fault:
+        raise Refused(Code.MALFORMED, "The body is nested too deep.") from fault
     except (msgspec.DecodeError, UnicodeDecodeError) as fault:
         raise Refused(Code.MALFORMED, f"The body is no JSON: {fault}") from fault

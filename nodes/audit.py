@@ -76,9 +76,9 @@ def record_many(entries: Sequence[Entry]) -> list[AuditEvent]:
     AuditHead.objects.get_or_create(id=1, defaults={"hash": BEGINNING})
     head = AuditHead.objects.select_for_update().get(id=1)
     made: list[AuditEvent] = []
-    previous = head.hash
+    previous, recorded_at = head.hash, datetime.now(UTC)  # when it was written down is the one thing seen here
     for position, entry in enumerate(entries, head.position + 1):
-        event = _event(entry, position, previous)
+        event = _event(entry, position, previous, recorded_at)
         previous = event.hash = hash_of(event)
         made.append(event)
     AuditEvent.objects.bulk_create(made)
@@ -86,11 +86,12 @@ def record_many(entries: Sequence[Entry]) -> list[AuditEvent]:
     return made
 
 
-def _event(entry: Entry, position: int, previous: str) -> AuditEvent:
+def _event(entry: Entry, position: int, previous: str, recorded_at: datetime) -> AuditEvent:
     return AuditEvent(
         position=position,
         type=entry.type,
         at=entry.at,
+        recorded_at=recorded_at,
         actor_kind=entry.by.kind,
         actor_role=entry.by.role,
         actor_id=entry.by.id,
@@ -145,6 +146,7 @@ def hash_of(event: AuditEvent) -> str:
         "position": event.position,
         "type": str(event.type),
         "at": event.at.astimezone(UTC).isoformat(),
+        "recorded_at": event.recorded_at.astimezone(UTC).isoformat(),
         "actor": [event.actor_kind, event.actor_role, event.actor_id, event.actor_label],
         "from": [event.address, event.request_id],
         "about": [event.about_kind, event.about_id, event.about_label, str(event.node_id or "")],

@@ -13,7 +13,7 @@ from nodes.audit import record
 from nodes.callers import Caller, Refused, require_operator
 from nodes.event_types import EventType
 from nodes.liveness import Liveness
-from nodes.models import Heartbeat, Node
+from nodes.models import BootSession, Heartbeat, Node
 
 MAX_REASON = 255
 
@@ -72,7 +72,10 @@ def retire(node: Node, *, reason: str, by: Caller, now: datetime) -> Node:
 
 
 def clear_conflict(node: Node, *, reason: str, by: Caller, now: datetime) -> Node:
-    """Take the flag of an identity conflict down, once the copy is gone; a copy that still speaks raises it again.
+    """Take the flag of an identity conflict down, once one of the two is stopped; two that still speak raise it again.
+
+    The superseded process starts are forgotten, so that whichever agent speaks next goes on: the one that was refused
+    may be the original, where the copy was started last.
 
     Raises:
         Refused: ``state_conflict`` where there is none, ``invalid`` without a reason.
@@ -85,6 +88,7 @@ def clear_conflict(node: Node, *, reason: str, by: Caller, now: datetime) -> Nod
         if since is None:
             raise Refused(Code.STATE_CONFLICT, f"{found} has no identity conflict to clear.")
         changed = _change(found, now, identity_conflict_at=None, identity_conflict={})
+        BootSession.objects.filter(node=found, superseded_at__isnull=False).delete()
         event = EventType.IDENTITY_CONFLICT_CLEARED
         record(event, by=by, about=changed, at=now, reason=why, since=since, was=copies)
     return changed

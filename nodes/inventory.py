@@ -6,7 +6,7 @@ about the GPUs, so the last known ones stay as they were last seen, and the runt
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -14,7 +14,7 @@ from django.db import transaction
 
 from agent.protocol import Code
 from agent.wire import AcceleratorFacts, Facts, FactsReply, FieldError, GpuRuntime, Reading, VolumeFacts, digest
-from nodes import refusals
+from nodes import labels, refusals
 from nodes.audit import Entry, Subject, record_many
 from nodes.callers import NodeCaller, Refused
 from nodes.event_types import EventType
@@ -28,26 +28,36 @@ def publish(facts: Facts, *, by: NodeCaller, now: datetime) -> FactsReply:
         Refused: ``invalid`` where two devices or volumes share a name, ``identity_conflict`` where another process
             start has taken over since, ``node_disabled`` or ``node_retired`` where an operator was faster.
     """
-    _refuse_duplicates(facts)
+    _refuse_unclear(facts)
     said = digest(facts)
     with transaction.atomic():
         node = Node.objects.select_for_update().get(pk=by.node_id)
         forbidden = refusals.forbidden(node)
         if forbidden is None:
             _refuse_superseded(node, facts)
+            _refuse_haste(node, said, now)
             changed = said != node.facts_digest
             entries = list(_news(node, facts)) if changed else []
             _write_node(node, facts, said, now) if changed else _seen_again(node, now)
             entries += _write_accelerators(node, facts, now)
             _write_volumes(node, facts.volumes, now)
             about = Subject.node(node)
-            record_many([Entry(type, by, about, now, details) for type, details in entries])
+            record_many([Entry(type, by, about, now, details) for type, details in _few(entries)])
     if forbidden is not None:
         raise refusals.note(by, forbidden, now=now)
     return FactsReply(facts_digest=said, changed=changed)
 
 
 News = tuple[EventType, dict[str, Any]]
+NEWS_OF_A_KIND = 16  # events of one kind that one publication may add
+PACE = timedelta(seconds=1)  # between two publications of one node; an agent rests five
+
+
+def _refuse_haste(node: Node, said: str, now: datetime) -> None:
+    """Facts that change from one instant to the next are none, and each change would stay in the history for good."""
+    if node.facts_at is not None and said != node.facts_digest and node.facts_at < now < node.facts_at + PACE:
+        after = node.facts_at + PACE - now
+        raise Refused(Code.THROTTLED, "This node published other facts just now; wait.", retry_after=after)
 
 
 def _refuse_superseded(node: Node, facts: Facts) -> None:
@@ -59,8 +69,21 @@ def _refuse_superseded(node: Node, facts: Facts) -> None:
         raise refusals.superseded(boot.superseded_at)
 
 
-def _refuse_duplicates(facts: Facts) -> None:
-    errors = [
+def _few(news: Sequence[News]) -> list[News]:
+    """One event a device, but one for all of a kind where many change at once: the history cannot be cut afterwards."""
+    counts = Counter(type for type, _ in news)
+    told = [(type, details) for type, details in news if counts[type] <= NEWS_OF_A_KIND]
+    for type in (type for type, count in counts.items() if count > NEWS_OF_A_KIND):
+        keys = [details["key"] for kind, details in news if kind is type]
+        told.append((type, {"count": len(keys), "keys": keys[:NEWS_OF_A_KIND]}))
+    return told
+
+
+def _refuse_unclear(facts: Facts) -> None:
+    """A name with control characters in it, or two things of one name."""
+    odd = labels.text_fault(facts.host.hostname, "host.hostname", least=1, most=255)
+    errors = [odd] if odd else []
+    errors += [
         FieldError(field=f"accelerators[{place}].key", detail=f"{key!r} stands twice; each has its own.")
         for place, key in _repeated([device.key for device in facts.accelerators])
     ] + [

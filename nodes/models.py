@@ -5,7 +5,6 @@ from datetime import datetime
 
 from django.db import models
 from django.db.models import Q
-from django.db.models.functions import Now
 
 from nodes.event_types import EventType
 from nodes.liveness import Deadlines, Liveness, seen_at
@@ -233,7 +232,7 @@ class AuditEvent(models.Model):
     position = models.BigIntegerField(primary_key=True)  # 1, 2, 3, ... without a hole
     type = models.CharField(max_length=64, choices=EventType.choices)
     at = models.DateTimeField()  # when it happened, which may be before it was noticed
-    recorded_at = models.DateTimeField(db_default=Now())
+    recorded_at = models.DateTimeField()  # when it was written down
     actor_kind = models.CharField(max_length=16)
     actor_role = models.CharField(max_length=16)
     actor_id = models.CharField(max_length=64)

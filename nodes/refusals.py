@@ -51,7 +51,8 @@ def superseded(since: datetime) -> Refused:
     return Refused(
         Code.IDENTITY_CONFLICT,
         f"Another process speaks with this node's identity since {since.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC. "
-        "If this server is a copy, stop its agent, empty the copy's state volume and enroll it as a node of its own.",
+        "Stop one of the two. A copy gets an empty state volume and enrolls as a node of its own; if this is the one "
+        "that stays, restart its agent, or clear the conflict on the node's page.",
     )
 
 

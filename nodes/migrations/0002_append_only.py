@@ -24,11 +24,15 @@ DROP FUNCTION nodes_history_is_append_only();
 SQLITE = [
     "CREATE TRIGGER nodes_history_no_update BEFORE UPDATE ON nodes_auditevent"
     " BEGIN SELECT RAISE(ABORT, 'the history is append-only'); END",
+    # INSERT OR REPLACE deletes without asking the trigger on DELETE.
+    "CREATE TRIGGER nodes_history_no_replace BEFORE INSERT ON nodes_auditevent"
+    " WHEN EXISTS (SELECT 1 FROM nodes_auditevent WHERE position = NEW.position OR hash = NEW.hash)"
+    " BEGIN SELECT RAISE(ABORT, 'the history is append-only'); END",
     "CREATE TRIGGER nodes_history_no_delete BEFORE DELETE ON nodes_auditevent"
     " BEGIN SELECT RAISE(ABORT, 'the history is append-only'); END",
 ]
 
-SQLITE_BACK = ["DROP TRIGGER nodes_history_no_update", "DROP TRIGGER nodes_history_no_delete"]
+SQLITE_BACK = [f"DROP TRIGGER nodes_history_no_{verb}" for verb in ("update", "replace", "delete")]
 
 
 def forwards(apps, schema_editor):

@@ -237,3 +237,18 @@ def test_the_hash_covers_the_position_and_every_word() -> None:
         setattr(event, name, before)
     assert len(seen) == 9
     assert all(len(digest) == len(hashlib.sha256().hexdigest()) for digest in seen)
+
+
+def test_an_event_cannot_be_put_in_the_place_of_another() -> None:
+    """SQLite's INSERT OR REPLACE deletes without asking the trigger on DELETE."""
+    tell(1)
+    verb = "INSERT OR REPLACE" if connection.vendor == "sqlite" else "INSERT"
+    with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"{verb} INTO nodes_auditevent SELECT * FROM nodes_auditevent WHERE position = 1")  # noqa: S608
+
+
+def test_when_an_event_was_written_down_is_proven_too() -> None:
+    tell(1)
+    event = events()[0]
+    event.recorded_at = datetime(2001, 1, 1, tzinfo=UTC)
+    assert hash_of(event) != event.hash

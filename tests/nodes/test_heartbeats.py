@@ -8,9 +8,9 @@ from django.test.utils import CaptureQueriesContext
 
 from agent.protocol import Code
 from agent.wire import Goodbye
-from nodes import continuity, heartbeats
+from nodes import continuity, control, heartbeats
 from nodes.audit import events
-from nodes.callers import Refused
+from nodes.callers import Caller, Refused
 from nodes.models import BootSession, Heartbeat, Node
 from tests.nodes.hearing import INTERVAL, START, Agent, a_node, speaker, state_of, told
 
@@ -232,3 +232,32 @@ def test_a_superseded_boot_with_a_clock_at_the_beginning_of_time_is_refused_like
     with pytest.raises(Refused) as refusal:
         first.beat(START + 2 * SECOND, sent_at=datetime(1, 1, 1, tzinfo=UTC))
     assert refusal.value.code is Code.IDENTITY_CONFLICT
+
+
+def test_after_the_conflict_is_cleared_the_original_goes_on_though_its_copy_started_last(operator: Caller) -> None:
+    """The copy was stopped; the refused one is the original, and need not be restarted."""
+    node = a_node()
+    original, copy = Agent(node), Agent(node)
+    original.beat(START)
+    copy.beat(START + SECOND)
+    with pytest.raises(Refused):
+        original.beat(START + 2 * SECOND)
+    heartbeats.farewell(Goodbye(boot_id=copy.boot_id), by=speaker(node), now=START + 3 * SECOND)
+    control.clear_conflict(node, reason="the copy is gone", by=operator, now=START + 4 * SECOND)
+    original.beat(START + 5 * SECOND)
+    assert state_of(node) == "online"
+    assert told("node.identity_conflict") == ["node.identity_conflict"]
+
+
+def test_two_that_still_speak_after_the_conflict_was_cleared_raise_it_again(operator: Caller) -> None:
+    node = a_node()
+    original, copy = Agent(node), Agent(node)
+    original.beat(START)
+    copy.beat(START + SECOND)
+    with pytest.raises(Refused):
+        original.beat(START + 2 * SECOND)
+    control.clear_conflict(node, reason="hope", by=operator, now=START + 3 * SECOND)
+    original.beat(START + 4 * SECOND)
+    with pytest.raises(Refused):
+        copy.beat(START + 5 * SECOND)
+    assert told("node.identity_conflict") == ["node.identity_conflict"] * 2

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from agent import wire
@@ -211,3 +212,27 @@ def test_sixteen_gpus_of_one_model_are_sixteen(node: Node) -> None:
     """Field case 54."""
     publish(node, facts([gpu(n) for n in range(16)]), START)
     assert Accelerator.objects.filter(node=node).count() == 16
+
+
+def test_facts_that_change_from_one_instant_to_the_next_are_told_to_wait(node: Node) -> None:
+    publish(node, facts([gpu(0)]), START)
+    with pytest.raises(Refused) as refusal:
+        publish(node, facts([gpu(1)]), START + timedelta(milliseconds=100))
+    assert refusal.value.code is Code.THROTTLED
+    assert publish(node, facts([gpu(1)]), START + timedelta(seconds=1)).changed
+
+
+def test_many_devices_that_come_and_go_at_once_are_one_event_of_each_kind(node: Node) -> None:
+    publish(node, facts([gpu(n) for n in range(100)]), START)
+    publish(node, facts([gpu(n) for n in range(100, 200)]), LATER)
+    (gone,), (found,) = details("accelerator.missing"), details("accelerator.found")[1:]
+    assert (gone["count"], found["count"]) == (100, 100)
+    assert len(gone["keys"]) == inventory.NEWS_OF_A_KIND
+
+
+def test_a_hostname_with_a_line_break_in_it_is_refused_by_name(node: Node) -> None:
+    said = facts([gpu(0)])
+    odd = msgspec.structs.replace(said, host=msgspec.structs.replace(said.host, hostname="a\nb"))
+    with pytest.raises(Refused) as refusal:
+        publish(node, odd, START)
+    assert refusal.value.errors[0].field == "host.hostname"
