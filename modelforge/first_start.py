@@ -16,8 +16,8 @@ from django.core.management import call_command
 from django.db import connections
 from django.db.models import QuerySet
 
-from agent import atomic
 from enrollment import admission, people
+from modelforge import private
 from modelforge.children import Child
 from nodes.callers import SYSTEM, Role
 from nodes.liveness import Liveness
@@ -80,7 +80,7 @@ def agent(var: Path, url: str, root: Path, environ: Mapping[str, str]) -> Child 
     for folder in FOLDERS.values():
         (home / folder).mkdir(parents=True, exist_ok=True, mode=0o700)
     lines = [f"export {name}={shlex.quote(text)}\n" for name, text in own.items()]
-    atomic.write(home / "env", "# For a shell: . var/agent/env\n" + "".join(lines), durable=False)
+    private.write(home / "env", "# For a shell: . var/agent/env\n" + "".join(lines))
     command = [sys.executable, "-m", "agent"]
     if not _is_known(var) and not _enroll(command, settings, root):
         return None

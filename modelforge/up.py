@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO
 
-from modelforge import address
+from modelforge import address, private
 from modelforge.address import fail
 
 try:
@@ -129,7 +129,7 @@ def _settle_environment(var: Path, url: str, host: str) -> None:
         return
     kept = var / "admin-token"
     if not kept.exists():
-        _write(kept, secrets.token_urlsafe(32) + "\n")
+        private.write(kept, secrets.token_urlsafe(32) + "\n")
     environ["MODELFORGE_OPERATOR_API_KEY_FILE"] = str(kept)
 
 
@@ -190,18 +190,7 @@ def _before(var: Path) -> dict[str, str]:
 
 
 def _keep(path: Path, told: dict[str, str]) -> None:
-    _write(path, json.dumps(told, indent=2) + "\n")
-
-
-def _write(path: Path, text: str) -> None:
-    """Whole or not at all, readable by nobody else."""
-    new = path.with_name(f".{path.name}.new")
-    new.unlink(missing_ok=True)
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
+    private.write(path, json.dumps(told, indent=2) + "\n")
 
 
 def _tell(told: dict[str, str], var: Path, held_back: str) -> None:
