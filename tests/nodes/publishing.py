@@ -96,6 +96,10 @@ def facts(
     )
 
 
+AFTER_THE_PACE = 2 * inventory.PACE
+"""A node may publish other facts again after so long."""
+
+
 def publish(node: Node, said: wire.Facts, now: datetime) -> wire.FactsReply:
     """Publish as this node."""
     return inventory.publish(said, by=speaker(node), now=now)

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from nodes import telemetry
 from nodes.models import Heartbeat, Node
-from tests.nodes.publishing import FAILED, facts, gpu, publish, sample, unknown, volume
+from tests.nodes.publishing import AFTER_THE_PACE, FAILED, facts, gpu, publish, sample, unknown, volume
 from tests.nodes.test_api_nodes import heard
 
 pytestmark = pytest.mark.django_db
@@ -70,7 +70,7 @@ def test_everything_that_is_known_of_a_node_is_shown(api: Client, node: Node) ->
 
 def test_a_gpu_that_vanished_is_shown_as_missing_with_a_warning(api: Client, node: Node) -> None:
     """Field case 46."""
-    publish(node, facts([gpu(0)]), datetime.now(UTC))
+    publish(node, facts([gpu(0)]), datetime.now(UTC) + AFTER_THE_PACE)
     shown = read(api, node)
     assert [a["key"] for a in shown["accelerators"] if a["missing_since"]] == ["GPU-0001"]
     assert codes(shown) == ["accelerator_missing"]
@@ -78,7 +78,7 @@ def test_a_gpu_that_vanished_is_shown_as_missing_with_a_warning(api: Client, nod
 
 def test_a_runtime_that_fails_is_a_warning_beside_the_last_known_gpus(api: Client, node: Node) -> None:
     """Field case 47."""
-    publish(node, facts([], runtime=FAILED), datetime.now(UTC))
+    publish(node, facts([], runtime=FAILED), datetime.now(UTC) + AFTER_THE_PACE)
     shown = read(api, node)
     assert len(shown["accelerators"]) == 2
     assert all(a["missing_since"] is None for a in shown["accelerators"])
@@ -97,7 +97,7 @@ def test_a_clock_that_is_off_by_more_than_a_minute_is_a_warning(
 
 def test_unverified_tls_is_a_warning(api: Client, node: Node) -> None:
     """Field case 29."""
-    publish(node, facts([gpu(0), gpu(1)], tls_verify=False), datetime.now(UTC))
+    publish(node, facts([gpu(0), gpu(1)], tls_verify=False), datetime.now(UTC) + AFTER_THE_PACE)
     assert codes(read(api, node)) == ["tls_unverified"]
 
 
@@ -144,7 +144,7 @@ def test_a_node_costs_the_same_number_of_queries_in_any_fleet(
 ) -> None:
     for _ in range(others):
         make_node()
-    publish(node, facts([gpu(n) for n in range(others)]), datetime.now(UTC))
+    publish(node, facts([gpu(n) for n in range(others)]), datetime.now(UTC) + AFTER_THE_PACE)
     with CaptureQueriesContext(connection) as queries:
         assert len(read(api, node)["accelerators"]) >= others
     assert len(queries) == 4, [query["sql"] for query in queries]
