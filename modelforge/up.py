@@ -134,12 +134,17 @@ def _settle_environment(var: Path, url: str, host: str) -> None:
 
 
 def _processes(var: Path, host: str, port: int) -> list[Child]:
-    """Web, and the worker with the scheduler in it."""
+    """Web, worker and scheduler, each a child of its own, so that whichever dies is noticed and started again.
+
+    Web has threads to spare: a client that sends or reads slowly holds one of them, and must not hold them all.
+    """
     web = ["granian", "--interface", "wsgi", "--host", host, "--port", str(port), "--http", "1", "--no-ws"]
-    web += ["--workers", "2", "--blocking-threads", "1", "--respawn-failed-workers", "--workers-kill-timeout", "5"]
-    worker = ["celery", "--quiet", "--app", "modelforge.celery", "worker", "--beat", "--pool", "solo"]
+    web += ["--workers", "2", "--blocking-threads", "8", "--respawn-failed-workers", "--workers-kill-timeout", "5"]
+    celery = ["celery", "--quiet", "--app", "modelforge.celery"]
+    worker = [*celery, "worker", "--pool", "solo"]
     worker += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
-    commands = {"web": [*web, "--log-level", "warning", "modelforge.wsgi:application"], "worker": worker}
+    web += ["--log-level", "warning", "modelforge.wsgi:application"]
+    commands = {"web": web, "worker": worker, "scheduler": [*celery, "beat"]}
     return [
         Child(name, [sys.executable, "-m", *command], os.environ, var / "log" / f"{name}.log", ROOT)
         for name, command in commands.items()

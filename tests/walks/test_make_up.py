@@ -1,15 +1,18 @@
 """The promise's first sentence: a fresh clone, `make up`, and this very server is online in the node list."""
 
+import contextlib
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import psutil
 import pytest
+import requests
 
-from tests.parts.ports import free_port
+from tests.parts.ports import free_port, until
 from tests.parts.start import BACKEND
 from tests.parts.up import Up
 
@@ -67,3 +70,39 @@ def test_a_fresh_clone_brings_this_server_online_and_goes_on_as_the_same_node(cl
     finally:
         up.end()
     shutil.rmtree(clone)
+
+
+def test_a_scheduler_that_dies_is_started_again_and_slow_senders_hold_up_nobody(clone: Path, tmp_path: Path) -> None:
+    up = make_up(clone, free_port(), tmp_path / "home")
+    try:
+        up.told()
+        (scheduler,) = schedulers(up)
+        scheduler.kill()
+        until(lambda: [found for found in schedulers(up) if found.pid != scheduler.pid], "another scheduler")
+        senders = [socket.create_connection(("127.0.0.1", up.port)) for _ in range(8)]
+        for number, sender in enumerate(senders):
+            sender.sendall(SLOW[number % len(SLOW)])
+        assert requests.get(f"http://127.0.0.1:{up.port}/healthz", timeout=5).status_code == 200
+        for sender in senders:
+            sender.close()
+    finally:
+        up.end()
+    shutil.rmtree(clone)
+
+
+def schedulers(up: Up) -> list[psutil.Process]:
+    """The processes that only say when something is due."""
+    found = []
+    for process in up.family():
+        with contextlib.suppress(psutil.Error):
+            if process.cmdline()[-1:] == ["beat"]:
+                found.append(process)
+    return found
+
+
+SLOW = (
+    b"POST /api/v1/agent/heartbeat HTTP/1.1\r\nHost: localhost\r\nContent-Length: 500\r\n\r\n{",
+    b"POST /admin/login/ HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+    b"Cookie: csrftoken=" + b"a" * 32 + b"\r\nContent-Length: 500\r\n\r\nx",
+)
+"""Requests whose bodies never end."""
