@@ -73,16 +73,17 @@ def test_a_fresh_clone_brings_this_server_online_and_goes_on_as_the_same_node(cl
 
 
 def test_a_scheduler_that_dies_is_started_again_and_slow_senders_hold_up_nobody(clone: Path, tmp_path: Path) -> None:
-    up = make_up(clone, free_port(), tmp_path / "home")
+    port = free_port()
+    up = make_up(clone, port, tmp_path / "home")
     try:
         up.told()
         (scheduler,) = schedulers(up)
         scheduler.kill()
         until(lambda: [found for found in schedulers(up) if found.pid != scheduler.pid], "another scheduler")
-        senders = [socket.create_connection(("127.0.0.1", up.port)) for _ in range(8)]
+        senders = [socket.create_connection(("127.0.0.1", port)) for _ in range(8)]
         for number, sender in enumerate(senders):
             sender.sendall(SLOW[number % len(SLOW)])
-        assert requests.get(f"http://127.0.0.1:{up.port}/healthz", timeout=5).status_code == 200
+        assert requests.get(f"http://127.0.0.1:{port}/healthz", timeout=5).status_code == 200
         for sender in senders:
             sender.close()
     finally:
