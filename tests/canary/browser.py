@@ -8,6 +8,7 @@ from urllib.parse import urljoin, urlsplit
 import requests
 
 _FIELD = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
+_NONCE = re.compile(r'name="form_nonce" value="([^"]+)"')
 _LINK = re.compile(r'href="([^"#]+)"')
 
 Keep = Callable[[str, requests.Response], requests.Response]
@@ -28,9 +29,10 @@ class Browser:
 
     def send(self, path: str, **fields: str) -> requests.Response:
         """The page's form, filled in and sent; the answer itself, no redirect followed."""
-        found = _FIELD.search(self.get(path).text)
+        page = self.get(path).text
+        found, once = _FIELD.search(page), _NONCE.search(page)
         assert found is not None, f"{path} has no form"
-        data = fields | {"csrfmiddlewaretoken": found[1]}
+        data = fields | {"csrfmiddlewaretoken": found[1]} | ({"form_nonce": once[1]} if once else {})
         answer = self.session.post(
             self.url + path, data=data, headers={"Referer": self.url + path}, timeout=20, allow_redirects=False
         )
