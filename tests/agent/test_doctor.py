@@ -107,7 +107,9 @@ def test_a_missing_credential_and_token_is_told(ready: Path, monkeypatch: pytest
     assert find("credential").level == "ok"
 
 
-@pytest.mark.parametrize(("pid", "level", "code"), [(os.getpid(), "FAIL", 69), (2**22 + 1, "warn", 0)])
+@pytest.mark.parametrize(
+    ("pid", "level", "code"), [(os.getpid(), "FAIL", 69), (2**22 + 1, "warn", 0)], ids=["lives", "is gone"]
+)
 def test_an_agent_that_is_parked_is_a_failure_while_it_lives(ready: Path, pid: int, level: str, code: int) -> None:
     report = Report(pid=pid, state="parked", code="credential_revoked", error="Ask for a new one.")
     health.make_folder(ready.parent / "run")
