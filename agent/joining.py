@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from uuid import uuid4
 
-from agent import config
+from agent import config, logs
 from agent.client import Client
 from agent.config import Config, ConfigError
 from agent.identity import Identity, NotInvited
@@ -61,7 +61,8 @@ def enroll(settings: Config, token_file: str | None) -> int:
     finally:
         client.close()
         state.close()
-    _say(f"Enrolled as {answer.node_id} ({answer.display_name}). Start the agent with: python -m agent run")
+    name = logs.told(answer.display_name, 255)
+    _say(f"Enrolled as {answer.node_id} ({name}). Start the agent with: python -m agent run")
     return EXIT_OK
 
 

@@ -99,6 +99,10 @@ class Environment:
         """A database by its URL: SQLite in WAL with immediate transactions, PostgreSQL with lasting connections."""
         url = self.raw(name) or default
         config: dict[str, Any] = dict(environ.Env.db_url_config(url))
+        if not config.get("ENGINE", "").endswith(("sqlite3", "postgresql")):
+            raise ImproperlyConfigured(
+                f"{name} is no address of a database; say postgresql://USER:PASSWORD@HOST:PORT/NAME or sqlite:////FILE."
+            )
         config["CONN_MAX_AGE"] = None
         config["CONN_HEALTH_CHECKS"] = True
         if config["ENGINE"].endswith("sqlite3"):

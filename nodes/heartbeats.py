@@ -7,9 +7,9 @@ from uuid import UUID
 from django.conf import settings
 from django.db import connections, transaction
 
-from agent.protocol import VERSION
+from agent.protocol import VERSION, Code
 from agent.wire import Beat, BeatReply, Goodbye
-from nodes import continuity, refusals, statements
+from nodes import continuity, labels, refusals, statements
 from nodes.audit import record
 from nodes.callers import SYSTEM, NodeCaller, Refused
 from nodes.event_types import EventType
@@ -93,6 +93,9 @@ def _skew(beat: Beat, now: datetime) -> float:
 
 def _arrive(beat: Beat, by: NodeCaller, now: datetime, interval: timedelta) -> Refused | None:
     """A beat that changes something; the refusal is returned, not raised, so that its flag is committed."""
+    odd = labels.text_fault(beat.agent_version, "agent_version", least=1, most=64)
+    if odd is not None:
+        return Refused(Code.INVALID, f"{odd.field}: {odd.detail}", errors=[odd])
     with transaction.atomic():
         node = Node.objects.select_for_update().get(pk=by.node_id)
         forbidden = refusals.forbidden(node)

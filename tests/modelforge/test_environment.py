@@ -103,3 +103,12 @@ def test_sqlite_takes_its_turn_and_writes_ahead(env: Environment) -> None:
     assert found["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
     assert "journal_mode=WAL" in found["OPTIONS"]["init_command"]
     assert (env.var / "deep").is_dir()
+
+
+@pytest.mark.parametrize("url", ["nonsense", "mysql://root@localhost/db", "localhost:5432"])
+def test_an_address_of_no_database_is_told_with_the_two_forms(
+    env: Environment, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.setenv("MODELFORGE_DATABASE_URL", url)
+    with pytest.raises(ImproperlyConfigured, match="postgresql://"):
+        env.database("MODELFORGE_DATABASE_URL", "sqlite:///x")

@@ -7,9 +7,10 @@ from uuid import uuid4
 
 import msgspec
 import pytest
-from django.test import Client
+from django.test import Client, RequestFactory
 
 from agent import protocol, wire
+from modelforge import lane
 from nodes import control
 from nodes.audit import events
 from nodes.callers import Caller
@@ -163,3 +164,62 @@ def test_a_text_that_only_looks_like_nul_is_taken(enrolled: Any) -> None:
     response = send(enrolled, protocol.FACTS, as_json(facts(hostname="a\\u0000b")), "PUT")
     assert response.status_code == 200
     assert Node.objects.get(pk=enrolled.node.pk).hostname == "a\\u0000b"
+
+
+class Body:
+    """A body, and whether anybody asked for it; one that does not come holds up whoever asks."""
+
+    asked = False
+
+    def read(self, *_: Any) -> bytes:
+        """Nothing."""
+        self.asked = True
+        return b""
+
+
+def asked_for_the_body(path: str, authorization: str) -> bool:
+    """Whether the endpoint reads what such a sender sends."""
+    headers = {"Authorization": authorization, protocol.VERSION_HEADER: "1"}
+    request = RequestFactory().generic("POST", path, b"{", content_type="application/json", headers=headers)
+    body = Body()
+    request._stream = body  # type: ignore[attr-defined]
+    assert lane.view_of(path)(request).status_code == (400 if body.asked else 401)
+    return body.asked
+
+
+@pytest.mark.parametrize("path", [protocol.HEARTBEAT, protocol.ENROLL, protocol.GOODBYE])
+@pytest.mark.parametrize("secret", ["", "Bearer x", "Bearer mfn_no_such_thing"])
+def test_a_body_is_not_asked_for_before_its_sender_proved_a_secret(path: str, secret: str) -> None:
+    assert not asked_for_the_body(path, secret)
+
+
+def test_the_body_of_a_node_that_proved_itself_is_asked_for(enrolled: Any) -> None:
+    assert asked_for_the_body(protocol.HEARTBEAT, enrolled.headers["Authorization"])
+
+
+def test_a_body_in_chunks_is_refused_rather_than_taken_for_empty(enrolled: Any) -> None:
+    client = Client(headers=enrolled.headers | {"Transfer-Encoding": "chunked"})
+    response = client.post(protocol.HEARTBEAT, beat(), content_type="application/json")
+    assert code(response) == (411, "length_required")
+    assert Heartbeat.objects.get(node=enrolled.node).last_heard_at is None
+
+
+@pytest.mark.parametrize("opening", [b"[", b'{"x":'])
+def test_a_body_nested_too_deep_is_malformed(enrolled: Any, opening: bytes) -> None:
+    response = send(enrolled, protocol.HEARTBEAT, b'{"x":' + opening * 5000)
+    assert code(response) == (400, "malformed")
+
+
+def test_a_sample_that_names_a_gpu_twice_is_refused(enrolled: Any) -> None:
+    twice = sample(datetime.now(UTC), keys=("GPU-0000", "GPU-0001"))
+    body = beat(telemetry=twice).replace(b"GPU-0001", b"GPU-0000")
+    assert code(send(enrolled, protocol.HEARTBEAT, body)) == (400, "invalid")
+    assert not TelemetrySample.objects.exists()
+
+
+@pytest.mark.parametrize("version", ["0.1\x1b[0m", "0.1\n"])
+def test_an_agent_version_with_control_characters_is_refused(enrolled: Any, version: str) -> None:
+    response = send(enrolled, protocol.HEARTBEAT, beat(agent_version=version))
+    assert code(response) == (400, "invalid")
+    assert response.json()["errors"][0]["field"] == "agent_version"
+    assert Heartbeat.objects.get(node=enrolled.node).liveness == "offline"

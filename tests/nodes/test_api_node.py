@@ -196,3 +196,21 @@ def test_a_span_and_a_number_of_points_may_be_told(api: Client, node: Node) -> N
 def test_a_bad_span_is_refused_by_name(api: Client, node: Node, query: dict[str, str], field: str) -> None:
     response = api.get(f"{URL}/{node.pk}/telemetry", query)
     assert (response.status_code, [e["field"] for e in response.json()["errors"]]) == (400, [field])
+
+
+def test_a_change_whose_body_comes_in_chunks_is_refused_rather_than_half_heard(api: Client, node: Node) -> None:
+    response = api.post(
+        f"/api/v1/admin/nodes/{node.pk}/disable",
+        {"reason": "fan"},
+        content_type="application/json",
+        headers={"Transfer-Encoding": "chunked"},
+    )
+    assert (response.status_code, response.json()["code"]) == (411, "length_required")
+    node.refresh_from_db()
+    assert node.enabled
+
+
+def test_a_change_nested_too_deep_is_malformed(api: Client, node: Node) -> None:
+    body = '{"reason":' + "[" * 5000 + "]" * 5000 + "}"
+    response = api.post(f"/api/v1/admin/nodes/{node.pk}/disable", body, content_type="application/json")
+    assert (response.status_code, response.json()["code"]) == (400, "malformed")
