@@ -14,8 +14,8 @@ from nodes.callers import Refused
 
 log = structlog.get_logger(__name__)
 
-Scope = Literal["enroll", "stranger"]
-"""``enroll``: enrollment tokens; ``stranger``: node credentials, the admin token and API keys."""
+Scope = Literal["enroll", "stranger", "login"]
+"""``enroll``: enrollment tokens; ``stranger``: node credentials, the admin token and API keys; ``login``: passwords."""
 
 _PERIODS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 NETWORK_BITS = 64  # of an IPv6 address: whoever has one address has its whole /64
@@ -37,18 +37,43 @@ def failed(scope: Scope, refused: Refused, *, address: str, handle: str, now: da
         ``refused``, or ``throttled`` with ``Retry-After`` once the address failed more often than its rate.
     """
     most, window = rate(scope)
-    start = datetime.fromtimestamp(now.timestamp() // window * window, UTC)
-    count = _count(f"attempts:{scope}:{network(address)}:{int(start.timestamp())}", window)
-    if count <= most:
+    tries = count(scope, address=address, now=now)
+    if tries <= most:
         log.warning("unknown secret refused", scope=scope, address=address, handle=handle, code=refused.code.value)
         return refused
-    if count == most + 1:
+    if tries == most + 1:
         log.warning("unknown secrets throttled", scope=scope, address=address, most=most, window_seconds=window)
     return Refused(
         Code.THROTTLED,
         "Too many unknown secrets came from this address. Check the secret, and wait as Retry-After says.",
-        retry_after=start + timedelta(seconds=window) - now,
+        retry_after=_start(now, window) + timedelta(seconds=window) - now,
     )
+
+
+def count(scope: Scope, *, address: str, now: datetime) -> int:
+    """Count one failure; how many this address has in this window."""
+    window = rate(scope)[1]
+    return _count(_key(scope, address, now), window)
+
+
+def wait(scope: Scope, *, address: str, now: datetime) -> timedelta | None:
+    """How long an address that failed as often as its rate allows has to wait; None while it may try."""
+    most, window = rate(scope)
+    try:
+        tries = int(cache.get(_key(scope, address, now), 0))
+    except (RedisError, OSError) as fault:
+        log.warning("failed attempts are not known", fault=str(fault))
+        return None
+    return _start(now, window) + timedelta(seconds=window) - now if tries >= most else None
+
+
+def _start(now: datetime, window: int) -> datetime:
+    return datetime.fromtimestamp(now.timestamp() // window * window, UTC)
+
+
+def _key(scope: Scope, address: str, now: datetime) -> str:
+    start = _start(now, rate(scope)[1])
+    return f"attempts:{scope}:{network(address)}:{int(start.timestamp())}"
 
 
 def rate(scope: Scope) -> tuple[int, int]:

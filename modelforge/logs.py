@@ -69,6 +69,14 @@ def without_secrets(text: str, literals: tuple[str, ...] = ()) -> str:
     return text
 
 
+_STEPS: list[Processor] = [
+    structlog.stdlib.filter_by_level,
+    *_SHARED,
+    structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+]
+"""One list for the whole process: a logger that is in use already keeps the one that it began with."""
+
+
 def configure(options: dict[str, Any]) -> None:
     """Django's ``LOGGING_CONFIG``: ``options`` name the level, and json, text or auto (text on a terminal)."""
     level, kind = str(options["level"]).upper(), str(options["format"]).lower()
@@ -105,11 +113,7 @@ def configure(options: dict[str, Any]) -> None:
         }
     )
     structlog.configure(
-        processors=[
-            structlog.stdlib.filter_by_level,
-            *_SHARED,
-            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
-        ],
+        processors=_STEPS,
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,

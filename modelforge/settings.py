@@ -134,6 +134,7 @@ REST_FRAMEWORK = {
     "DEFAULT_THROTTLE_RATES": {
         "enroll": env.text("MODELFORGE_ENROLL_RATE", "30/minute"),  # by address, failed attempts only
         "caller": env.text("MODELFORGE_API_RATE", "1200/minute"),  # by credential or person
+        "login": env.text("MODELFORGE_LOGIN_RATE", "20/minute"),  # by address, failed logins only
         "stranger": env.text("MODELFORGE_STRANGER_RATE", "60/minute"),  # by address, refused credentials only
     },
     "EXCEPTION_HANDLER": "modelforge.errors.handle",

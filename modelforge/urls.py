@@ -7,6 +7,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from enrollment import api as enrollment
 from modelforge import health
+from modelforge.login import login
 from modelforge.metrics import Metrics
 from nodes import api as registry
 from nodes import api_agent, api_audit, api_control
@@ -40,6 +41,7 @@ readers = [
 
 urlpatterns = [
     path("", RedirectView.as_view(url="/admin/")),
+    path("admin/login/", login),
     path("admin/", admin.site.urls),
     path("healthz", health.healthz),
     path("readyz", health.readyz),
