@@ -1,6 +1,5 @@
 """The real Chromium before a real server: whatever its console complains of, or asks elsewhere, fails the test."""
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -11,35 +10,23 @@ from pytest_django.live_server_helper import LiveServer
 
 from nodes.callers import AUDITORS, OPERATORS
 from tests.nodes import browsing
+from tests.parts.chromium import launched
 
 CONTENTS = "_test_serialized_contents"
 """What the migrations put into the database, kept on the connection by Django's test runner. Within a running loop
 Django has other connection objects; without this on them each flush would make the content types anew, by new keys."""
 
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
 
 @pytest.fixture(scope="package")
 def chromium(django_db_setup: None) -> Iterator[Browser]:
     """Debian's Chromium; while it is open, playwright's event loop runs in this thread, which Django has to bear."""
-    path = shutil.which("chromium")
-    if path is None:
-        pytest.fail("chromium is missing: apt install chromium fonts-dejavu-core")
     kept = {alias: getattr(connections[alias], CONTENTS, None) for alias in connections}
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
         for alias, contents in kept.items():
             if contents is not None:
                 setattr(connections[alias], CONTENTS, contents)
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        browser = launched(playwright)
         yield browser
         browser.close()
         connections.close_all()

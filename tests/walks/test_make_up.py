@@ -11,7 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 import requests
+from playwright.sync_api import sync_playwright
 
+from tests.parts.chromium import launched
 from tests.parts.ports import free_port, until
 from tests.parts.start import BACKEND
 from tests.parts.up import Up
@@ -48,6 +50,7 @@ def test_a_fresh_clone_brings_this_server_online_and_goes_on_as_the_same_node(cl
         assert first["url"] == f"http://127.0.0.1:{port}"
         assert (clone / "var" / "up.json").stat().st_mode & 0o777 == 0o600
         assert node["liveness"] == "online"
+        assert f"{node['display_name']} online" in row_in_a_browser(first)
         assert all(text in up.log.read_text() for text in first.values())
         processes = up.family()
         secrets = (first["admin_token"], first["password"])
@@ -89,6 +92,21 @@ def test_a_scheduler_that_dies_is_started_again_and_slow_senders_hold_up_nobody(
     finally:
         up.end()
     shutil.rmtree(clone)
+
+
+def row_in_a_browser(told: dict[str, str]) -> str:
+    """The first node of the list, as a person sees it who logs in with what `make up` printed."""
+    with sync_playwright() as playwright:
+        browser = launched(playwright)
+        page = browser.new_page()
+        page.goto(f"{told['url']}/admin/")
+        page.fill("#id_username", told["username"])
+        page.fill("#id_password", told["password"])
+        page.click("#login-form button[type=submit]")
+        page.get_by_role("link", name="Compute nodes").first.click()
+        text = page.locator("#result_list tbody tr").first.inner_text()
+        browser.close()
+    return " ".join(text.split())
 
 
 def schedulers(up: Up) -> list[psutil.Process]:
