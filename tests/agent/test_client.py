@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from http.client import parse_headers
 from pathlib import Path
 
 import pytest
@@ -222,9 +223,11 @@ def test_the_clocks_are_compared_by_the_answers_date(days: int) -> None:
 
 
 def _serve_once(listener: socket.socket, answer: bytes) -> None:
+    """Reads the whole question first: closing over unread bytes resets the connection, and the answer with it."""
     connection, _ = listener.accept()
-    with connection:
-        connection.recv(65536)
+    with connection, connection.makefile("rb") as question:
+        head = parse_headers(question) if question.readline() else {}
+        question.read(int(head.get("Content-Length", 0)))
         connection.sendall(answer)
 
 
