@@ -21,12 +21,17 @@ HEARTBEAT = f"{API}/agent/heartbeat"
 FACTS = f"{API}/agent/facts"
 CREDENTIAL = f"{API}/agent/credential"
 GOODBYE = f"{API}/agent/goodbye"
+JOBS = f"{API}/agent/jobs"
+CLAIM = f"{JOBS}/claim"
 
 # Body limits in bytes, checked before a body is parsed.
 MAX_ENROLL_BYTES = 16 * 1024
 MAX_BEAT_BYTES = 256 * 1024
 MAX_FACTS_BYTES = 1024 * 1024
 MAX_SMALL_BYTES = 4 * 1024
+MAX_CLAIM_BYTES = 256 * 1024
+MAX_PROGRESS_BYTES = 4 * 1024
+MAX_RESULT_BYTES = 1024 * 1024
 
 STALE_AFTER_INTERVALS = 3
 OFFLINE_AFTER_INTERVALS = 6
@@ -61,6 +66,9 @@ class Code(StrEnum):
     NODE_HAS_CREDENTIAL = "node_has_credential"
     PROTOCOL_UNSUPPORTED = "protocol_unsupported"
     STATE_CONFLICT = "state_conflict"
+    LEASE_LOST = "lease_lost"
+    JOB_TYPE_UNSUPPORTED = "job_type_unsupported"
+    ROOT_UNVERIFIED = "root_unverified"
     IDEMPOTENCY_MISMATCH = "idempotency_mismatch"
     SECRET_NOT_REPLAYED = "secret_not_replayed"
     PRECONDITION_FAILED = "precondition_failed"
@@ -68,6 +76,16 @@ class Code(StrEnum):
     THROTTLED = "throttled"
     UNAVAILABLE = "unavailable"
     INTERNAL = "internal"
+
+
+def progress(job_id: object) -> str:
+    """Where a running job's progress is told."""
+    return f"{JOBS}/{job_id}/progress"
+
+
+def result(job_id: object) -> str:
+    """Where a job's result is told."""
+    return f"{JOBS}/{job_id}/result"
 
 
 def parse_version(header: str | None) -> int | None:

@@ -28,7 +28,7 @@ _BEARER = "bearer "
 _FIND = """
     SELECT c.id, c.digest, c.state, c.issued_at, c.dies_at,
            n.id, n.display_name, n.enabled, n.retired_at, n.protocol_refused, n.refused_code, n.want_facts,
-           n.facts_digest,
+           n.facts_digest, n.work_waits,
            h.liveness, h.boot_id, h.sequence, h.stale_at, h.interval_seconds
       FROM enrollment_nodecredential c
       JOIN nodes_node n ON n.id = c.node_id
@@ -88,11 +88,12 @@ class NodeAuthentication:
             refused=bool(row[10]),
             want_facts=bool(row[11]),
             facts_digest=row[12],
-            liveness=Liveness(row[13]),
-            boot_id=None if row[14] is None else _uuid(row[14]),
-            sequence=row[15],
-            stale_at=_instant(row[16]),
-            interval_seconds=row[17],
+            work_waits=bool(row[13]),
+            liveness=Liveness(row[14]),
+            boot_id=None if row[15] is None else _uuid(row[15]),
+            sequence=row[16],
+            stale_at=_instant(row[17]),
+            interval_seconds=row[18],
             renew_credential=issued_at is not None and now - issued_at > settings.CREDENTIAL_MAX_AGE * 2 / 3,
         )
         if row[2] != "active" or dies_at is not None:

@@ -31,6 +31,7 @@ INSTALLED_APPS = [
     "axes",
     "nodes",
     "enrollment",
+    "artifacts",
     "modelforge",
 ]
 

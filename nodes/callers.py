@@ -55,6 +55,7 @@ class NodeCaller(Caller):
     refused: bool  # its last contact was refused
     renew_credential: bool
     want_facts: bool
+    work_waits: bool
     facts_digest: str
     liveness: Liveness
     boot_id: UUID | None

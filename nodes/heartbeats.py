@@ -45,6 +45,7 @@ def receive(beat: Beat, *, by: NodeCaller, now: datetime) -> BeatReply:
         telemetry_interval_seconds=settings.TELEMETRY_INTERVAL.total_seconds(),
         want_facts=by.want_facts or not by.facts_digest or beat.facts_digest not in {"", by.facts_digest},
         renew_credential=by.renew_credential,
+        work=by.work_waits,
     )
 
 

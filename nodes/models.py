@@ -54,6 +54,9 @@ class Node(models.Model):
     facts_at = models.DateTimeField(null=True, blank=True)
     facts_digest = models.CharField(max_length=64, blank=True)
     want_facts = models.BooleanField(default=False)
+    work_waits = models.BooleanField(
+        default=False, db_default=False
+    )  # at agent/jobs/claim: a job, or a storage root to look at
 
     enrolled_at = models.DateTimeField()
     updated_at = models.DateTimeField()  # of the last change by an operator

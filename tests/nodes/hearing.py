@@ -42,6 +42,7 @@ def speaker(node: Node, address: str = "192.0.2.7") -> NodeCaller:
         refused=bool(node.refused_code),
         renew_credential=False,
         want_facts=node.want_facts,
+        work_waits=node.work_waits,
         facts_digest=node.facts_digest,
         liveness=Liveness(heart.liveness),
         boot_id=heart.boot_id,

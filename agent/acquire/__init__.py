@@ -1,0 +1,1 @@
+"""Brings a snapshot into a storage root: plan, guard, fetch, verify, publish."""
