@@ -1,7 +1,5 @@
 """The agent's configuration: read once from the environment, checked as a whole, with a remedy for every fault."""
 
-import ipaddress
-import ssl
 from collections.abc import MutableMapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -9,8 +7,10 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import SplitResult, urlsplit
 
-from requests.utils import should_bypass_proxies
-
+from agent import addresses, bandwidth, hub, logs
+from agent.addresses import is_loopback as is_loopback
+from agent.bandwidth import Bandwidth
+from agent.hub import Hub
 from agent.protocol import API
 from agent.variables import Secret, Variables
 
@@ -20,6 +20,7 @@ CA = "MODELFORGE_AGENT_CA_CERT_PATH"
 TLS_VERIFY = "MODELFORGE_AGENT_TLS_VERIFY"
 ALLOW_INSECURE = "MODELFORGE_AGENT_ALLOW_INSECURE_TLS"
 PROXY = "MODELFORGE_AGENT_PROXY"
+QUARANTINE_MAX_BYTES = "MODELFORGE_AGENT_QUARANTINE_MAX_BYTES"
 RUN_DIR = "MODELFORGE_AGENT_RUN_DIR"
 DEFAULT_RUN_DIR = "/tmp/modelforge-agent"  # noqa: S108 - made 0700 and checked for its owner
 
@@ -76,13 +77,16 @@ class Config:
 
     link: Link
     token: Secret | None
-    hf_token: Secret | None
+    hub: Hub
+    bandwidth: Bandwidth
     display_name: str
     hostname: str | None  # None: as the operating system says
     state_dir: Path
     hf_cache_dir: Path
     artifact_dir: Path
     quarantine_dir: Path
+    quarantine_max_files: int
+    quarantine_max_bytes: int
     run_dir: Path
     allow_ephemeral_state: bool
     facts_interval: timedelta
@@ -99,18 +103,25 @@ def load(environ: MutableMapping[str, str], *, need_control_plane: bool = True) 
     Commands that never speak to the control plane pass ``need_control_plane=False``.
     """
     read = Variables(environ)
-    token, hf_token = read.secret(TOKEN), read.secret("MODELFORGE_HF_TOKEN")
+    token, hub_token = read.secret(TOKEN), read.secret(hub.TOKEN)
+    if hub_token is not None:
+        logs.hide(hub_token.reveal())
     unknown = read.unknown()
+    warnings = [f"These variables mean nothing to the agent: {', '.join(unknown)}."] if unknown else []
+    quarantine = read.text(QUARANTINE_MAX_BYTES, "50GB")
     config = Config(
         link=_link(read, environ, needed=need_control_plane),
         token=token,
-        hf_token=hf_token,
+        hub=hub.read(read, environ, hub_token),
+        bandwidth=bandwidth.read(read),
         display_name=read.text("MODELFORGE_AGENT_DISPLAY_NAME"),
         hostname=read.text("MODELFORGE_AGENT_HOSTNAME") or None,
         state_dir=read.folder("MODELFORGE_AGENT_STATE_DIR", "/data/state"),
         hf_cache_dir=read.folder("MODELFORGE_AGENT_HF_CACHE_DIR", "/data/hf-cache"),
         artifact_dir=read.folder("MODELFORGE_AGENT_ARTIFACT_DIR", "/data/artifacts"),
         quarantine_dir=read.folder("MODELFORGE_AGENT_QUARANTINE_DIR", "/data/quarantine"),
+        quarantine_max_files=read.count("MODELFORGE_AGENT_QUARANTINE_MAX_FILES", 100, low=0, high=100_000),
+        quarantine_max_bytes=read.size(QUARANTINE_MAX_BYTES, quarantine, low=0, high=2**60),
         run_dir=read.folder(RUN_DIR, DEFAULT_RUN_DIR),
         allow_ephemeral_state=read.flag("MODELFORGE_AGENT_ALLOW_EPHEMERAL_STATE", default=False),
         facts_interval=read.duration("MODELFORGE_AGENT_FACTS_INTERVAL", 300, low=1, high=86400),
@@ -118,22 +129,11 @@ def load(environ: MutableMapping[str, str], *, need_control_plane: bool = True) 
         park=read.duration("MODELFORGE_AGENT_PARK_SECONDS", 30, low=1, high=900),
         log_level=read.choice("MODELFORGE_AGENT_LOG_LEVEL", "info", ("debug", "info", "warning", "error")),
         log_format=read.choice("MODELFORGE_AGENT_LOG_FORMAT", "auto", ("auto", "json", "text")),
-        warnings=[f"These variables mean nothing to the agent: {', '.join(unknown)}."] if unknown else [],
+        warnings=warnings + hub.unheard(environ, hub_token),
     )
     if read.faults:
         raise ConfigError(read.faults)
     return config
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host name or address can only mean this machine."""
-    name = host.lower().rstrip(".")
-    if name == "localhost" or name.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False
 
 
 def _link(read: Variables, environ: MutableMapping[str, str], *, needed: bool) -> Link:
@@ -141,9 +141,9 @@ def _link(read: Variables, environ: MutableMapping[str, str], *, needed: bool) -
     link = Link(
         url=url,
         tls_verify=read.flag(TLS_VERIFY, default=True),
-        ca_file=_ca_file(read),
+        ca_file=addresses.ca_file(read, CA),
         timeout=read.duration("MODELFORGE_AGENT_REQUEST_TIMEOUT", 20, low=0.5, high=40),
-        proxy=_proxy(read, environ, url) if url else None,
+        proxy=addresses.proxy(read, environ, url, PROXY) if url else None,
     )
     allowed = read.flag(ALLOW_INSECURE, default=False)
     if url and not link.verified and not allowed:
@@ -178,45 +178,3 @@ def _url(read: Variables, *, needed: bool) -> str:
     else:
         return url
     return ""
-
-
-def _ca_file(read: Variables) -> Path | None:
-    value = read.text(CA, longest=4096)
-    if not value:
-        return None
-    try:
-        ssl.create_default_context(cafile=value)
-    except ssl.SSLError:
-        read.fault(CA, f"names a file without a PEM certificate (-----BEGIN CERTIFICATE-----): {value}.")
-    except OSError as error:
-        read.fault(CA, f"names a file that cannot be read ({error.strerror}): {value}. Mend its path, mount or rights.")
-    return Path(value)
-
-
-def _proxy(read: Variables, environ: MutableMapping[str, str], url: str) -> str | None:
-    """The control plane's own proxy, else the one of the environment as requests reads it (never for loopback)."""
-    own = read.text(PROXY, longest=2048)
-    name, proxy = PROXY, own
-    parts = urlsplit(url)
-    if own.lower() in ("none", "direct"):
-        return None
-    if not own:
-        no_proxy = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
-        if is_loopback(parts.hostname or "") or should_bypass_proxies(url, no_proxy=no_proxy):
-            return None
-        for name in (f"{parts.scheme}_proxy", f"{parts.scheme.upper()}_PROXY", "all_proxy", "ALL_PROXY"):
-            proxy = environ.get(name, "").strip()
-            if proxy:
-                break
-    if not proxy:
-        return None
-    proxy = proxy if "://" in proxy else f"http://{proxy}"
-    try:
-        found = urlsplit(proxy)
-        usable = found.scheme in ("http", "https") and bool(found.hostname) and (found.port is None or found.port > 0)
-    except ValueError:
-        usable = False
-    if not usable:
-        read.fault(name, "must be an HTTP proxy, such as http://proxy.example:3128 (SOCKS is not spoken).")
-        return None
-    return proxy

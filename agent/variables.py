@@ -1,6 +1,7 @@
 """The names of the agent's environment variables, and how one is read: every fault is collected, none shows a value."""
 
 import difflib
+import re
 from collections.abc import Iterable, MutableMapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -34,6 +35,12 @@ KNOWN = frozenset(
         "MODELFORGE_AGENT_PARK_SECONDS",
         "MODELFORGE_AGENT_LOG_LEVEL",
         "MODELFORGE_AGENT_LOG_FORMAT",
+        "MODELFORGE_AGENT_HUB_CA_CERT_PATH",
+        "MODELFORGE_AGENT_HUB_PROXY",
+        "MODELFORGE_AGENT_BANDWIDTH_LIMIT",
+        "MODELFORGE_AGENT_QUIET_HOURS",
+        "MODELFORGE_AGENT_QUARANTINE_MAX_FILES",
+        "MODELFORGE_AGENT_QUARANTINE_MAX_BYTES",
         # Read by the Compose files, not by the agent; in the same .env.
         "MODELFORGE_AGENT_STATE_VOLUME",
         "MODELFORGE_AGENT_HF_CACHE_VOLUME",
@@ -48,6 +55,9 @@ _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off"})
 _FAR = 0.6  # about one word of the name is spelled badly
 _MAX_SECRET_FILE_BYTES = 64 * 1024
+_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)(B|[kK]B|MB|GB|TB|KiB|MiB|GiB|TiB)?")
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +137,24 @@ class Variables:
             self.fault(name, f"must be a number of seconds between {low:g} and {high:g}.")
             seconds = default
         return timedelta(seconds=seconds)
+
+    def count(self, name: str, default: int, *, low: int, high: int) -> int:
+        """A whole number between two bounds."""
+        value = self.text(name)
+        number = int(value) if value.isascii() and value.isdigit() and len(value) <= 15 else -1
+        if value and not low <= number <= high:
+            self.fault(name, f"must be a whole number between {low} and {high}.")
+        return number if value and low <= number <= high else default
+
+    def size(self, name: str, text: str, *, low: int, high: int) -> int:
+        """An amount of bytes as people write it (50GB, 512MiB, or just a number); ``low`` where it is none."""
+        found = _SIZE.fullmatch(text)
+        amount = int(float(found[1]) * _UNITS[(found[2] or "").upper()]) if found else -1
+        if not low <= amount <= high:
+            least = f", at least {low}" if low > 1 else ""
+            self.fault(name, f"must be an amount of bytes such as 50MB or 20GiB (KB, MB, GB, KiB, MiB, GiB){least}.")
+            return low
+        return amount
 
     def secret(self, name: str) -> Secret | None:
         """A secret from NAME or from the file that NAME_FILE names; both leave the environment, so that no child and no

@@ -91,6 +91,9 @@ def test_all_faults_are_told_at_once() -> None:
         ({"MODELFORGE_AGENT_CA_CERT_PATH": "/nowhere/ca.pem"}, "cannot be read"),
         ({"MODELFORGE_AGENT_PROXY": "socks5://proxy:1080"}, "must be an HTTP proxy"),
         ({"MODELFORGE_AGENT_FACTS_INTERVAL": "nan"}, "number of seconds"),
+        ({"MODELFORGE_AGENT_QUARANTINE_MAX_FILES": "many"}, "whole number between 0 and 100000"),
+        ({"MODELFORGE_AGENT_QUARANTINE_MAX_FILES": "100001"}, "whole number"),
+        ({"MODELFORGE_AGENT_QUARANTINE_MAX_BYTES": "50 giga"}, "amount of bytes"),
     ],
 )
 def test_a_fault_names_its_variable_and_the_remedy(variables: dict[str, str], words: str) -> None:
