@@ -113,7 +113,7 @@ class NodeRevise(OneNode):
         return self.shown(revised(node, request.data, version=version, by=by, now=now), now)
 
 
-def version_asked(header: str | None, present: int) -> int:
+def version_asked(header: str | None, present: int, what: str = "node") -> int:
     """The version that ``If-Match`` stands for.
 
     Raises:
@@ -122,13 +122,13 @@ def version_asked(header: str | None, present: int) -> int:
     if not header:
         raise Refused(
             Code.PRECONDITION_REQUIRED,
-            "Send If-Match with the ETag of the node as you read it, so that nobody's change is overwritten.",
+            f"Send If-Match with the ETag of the {what} as you read it, so that nobody's change is overwritten.",
         )
     if header.strip() == "*" or f'"{present}"' in [tag.strip() for tag in header.split(",")]:
         return present
     raise Refused(
         Code.PRECONDITION_FAILED,
-        f'The node is at version "{present}", not {header[:64]}: somebody changed it meanwhile. Read it again.',
+        f'The {what} is at version "{present}", not {header[:64]}: somebody changed it meanwhile. Read it again.',
     )
 
 

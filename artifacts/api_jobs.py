@@ -1,0 +1,184 @@
+"""Jobs by REST: ordered, listed, cancelled, tried again."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import F, QuerySet
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics, serializers
+from rest_framework.permissions import SAFE_METHODS, BasePermission
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from agent import wire
+from artifacts import jobs, listed, orders
+from artifacts.api_storage import missing
+from artifacts.models import Artifact, Job, StorageRoot
+from artifacts.serializers import JobOrdered, JobShown, JobWhole
+from artifacts.serializers_orders import TYPES, JobOrder, ReasonGiven
+from nodes import idempotency
+from nodes.callers import Caller, IsOperator, IsReader, caller_of
+from nodes.idempotency import Made
+from nodes.query import Flag, Paged, Pages, read_body, read_query
+
+ORDERINGS = {
+    "created_at": "created_at",
+    "started_at": "started_at",
+    "finished_at": "finished_at",
+    "node": "node__display_name",
+    "repo_id": "repo_id",
+    "state": "state",
+}
+
+
+class JobQuery(Paged):
+    """The filters of the job list; each narrows it."""
+
+    node = serializers.UUIDField(required=False)
+    root = serializers.UUIDField(required=False)
+    artifact = serializers.UUIDField(required=False)
+    state = serializers.MultipleChoiceField(
+        choices=Job.State.values, required=False, help_text="May be given several times."
+    )
+    type = serializers.ChoiceField(choices=TYPES, required=False)
+    repo_id = serializers.CharField(max_length=200, required=False, help_text="Exactly this repository.")
+    preflight_only = Flag(required=False)
+    q = serializers.CharField(
+        max_length=255, required=False, help_text="Part of a repository, revision, commit, node or failure, or the id."
+    )
+    ordering = serializers.ChoiceField(choices=[*ORDERINGS, *(f"-{name}" for name in ORDERINGS)], default="-created_at")
+
+
+class JobList(generics.GenericAPIView[Job]):
+    """Jobs: the list, and a new order."""
+
+    serializer_class = JobShown
+    pagination_class = Pages
+    filter_backends = ()
+    queryset = Job.objects.none()
+
+    def get_permissions(self) -> list[BasePermission]:
+        """Readers read, operators order."""
+        return [IsReader() if self.request.method in SAFE_METHODS else IsOperator()]
+
+    @extend_schema(
+        operation_id="jobs_list",
+        tags=["admin"],
+        summary="List jobs",
+        parameters=[JobQuery],
+        responses=JobShown(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        """One page, newest first unless told."""
+        page = self.paginate_queryset(narrowed(listed.jobs(), read_query(request, JobQuery)))
+        return self.get_paginated_response(JobShown(page, many=True).data)
+
+    @extend_schema(
+        operation_id="jobs_create",
+        tags=["admin"],
+        summary="Order a job",
+        request=JobOrder,
+        responses={201: JobOrdered, 200: JobOrdered},
+        parameters=[idempotency.PARAMETER],
+    )
+    def post(self, request: Request) -> Response:
+        """Order a job: 201 for a new one, 200 where it joins one that was ordered before and has not ended."""
+        by, now = caller_of(request), datetime.now(UTC)
+        return idempotency.once(request, lambda: ordered(read_body(request, JobOrder), by=by, now=now), by=by, now=now)
+
+
+def narrowed(found: QuerySet[Job], wanted: dict[str, Any]) -> QuerySet[Job]:
+    """The jobs that match every filter, in order."""
+    for name in ("node", "root", "artifact"):
+        if name in wanted:
+            found = found.filter(**{f"{name}_id": wanted[name]})
+    for name in ("type", "repo_id", "preflight_only"):
+        if name in wanted:
+            found = found.filter(**{name: wanted[name]})
+    if wanted.get("state"):
+        found = found.filter(state__in=wanted["state"])
+    if "q" in wanted:
+        found = found.filter(listed.jobs_matching(wanted["q"]))
+    field = F(ORDERINGS[wanted["ordering"].lstrip("-")])
+    down = wanted["ordering"].startswith("-")
+    return found.order_by(field.desc(nulls_last=True) if down else field.asc(nulls_last=True), "id")
+
+
+def ordered(body: dict[str, Any], *, by: Caller, now: datetime) -> Made:
+    """The job that an order leads to."""
+    kind, reason = body.pop("type"), body.pop("reason")
+    if kind == wire.ACQUIRE:
+        root = StorageRoot.objects.filter(pk=body.pop("root_id")).first()
+        if root is None:
+            raise missing("root_id", "There is no such storage root.")
+        job, new = orders.acquire(root, **{"revision": "main"} | body, reason=reason, by=by, now=now)
+    else:
+        artifact = Artifact.objects.filter(pk=body["artifact_id"]).first()
+        if artifact is None:
+            raise missing("artifact_id", "There is no such artifact.")
+        act = orders.verify if kind == wire.VERIFY else orders.remove
+        job, new = act(artifact, reason=reason, by=by, now=now)
+    return made(job, new)
+
+
+def made(job: Job, new: bool) -> Made:
+    """An order's answer."""
+    answer = JobOrdered(whole(job.pk), context={"joined": not new}).data
+    return Made(answer, created=str(job.pk), status=201 if new else 200)
+
+
+def whole(id: UUID) -> Job:
+    """The job with all that is shown of it."""
+    return get_object_or_404(Job.objects.select_related("node", "root").defer("node__facts", "node__labels"), pk=id)
+
+
+class JobDetail(generics.GenericAPIView[Job]):
+    """One job."""
+
+    permission_classes = [IsReader]
+    serializer_class = JobWhole
+    queryset = Job.objects.none()
+
+    @extend_schema(operation_id="jobs_retrieve", tags=["admin"], summary="Read a job")
+    def get(self, request: Request, id: UUID) -> Response:
+        """The job with its course."""
+        return Response(JobWhole(whole(id)).data)
+
+
+class JobVerb(generics.GenericAPIView[Job]):
+    """What operators do to a job, with a reason."""
+
+    permission_classes = [IsOperator]
+    serializer_class = JobWhole
+    queryset = Job.objects.none()
+
+    def do(self, request: Request, id: UUID, act: Callable[..., Any]) -> Response:
+        """Read, act, answer."""
+        by, now, job = caller_of(request), datetime.now(UTC), whole(id)
+        act(job, **read_body(request, ReasonGiven), by=by, now=now)
+        return Response(JobWhole(whole(id)).data)
+
+
+class JobCancel(JobVerb):
+    """Cancel a job: a queued one ends at once, a running one is told to stop at its agent's next word."""
+
+    @extend_schema(
+        operation_id="jobs_cancel", tags=["admin"], summary="Cancel a job", request=ReasonGiven, responses=JobWhole
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        """Cancel it."""
+        return self.do(request, id, jobs.cancel)
+
+
+class JobRetry(JobVerb):
+    """Queue a failed or cancelled job again, with fresh attempts; it goes on from what was fetched."""
+
+    @extend_schema(
+        operation_id="jobs_retry", tags=["admin"], summary="Retry a job", request=ReasonGiven, responses=JobWhole
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        """Retry it."""
+        return self.do(request, id, jobs.retry)

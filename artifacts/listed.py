@@ -1,0 +1,97 @@
+"""Storage roots, jobs and artifacts as lists show them, with what belongs to each in the same query."""
+
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Sum, Value
+from django.db.models.functions import Coalesce
+
+from agent import wire
+from artifacts.models import Artifact, Job, StorageRoot
+
+CONCERNS_FOR = timedelta(days=7)
+"""So long a failed job is something to look at, unless a newer order took its place."""
+
+
+def roots() -> QuerySet[StorageRoot]:
+    """Storage roots with their nodes, what lies in them, and what jobs will still write."""
+    kept = Artifact.objects.filter(root=OuterRef("pk")).exclude(state=Artifact.State.REMOVED).order_by().values("root")
+    jobs = Job.objects.filter(root=OuterRef("pk"), state__in=Job.ACTIVE).order_by().values("root")
+    writing = jobs.filter(type=wire.ACQUIRE, preflight_only=False)
+    return (
+        StorageRoot.objects.select_related("node", "node__heartbeat")
+        .defer("node__facts", "node__labels")
+        .annotate(
+            artifacts_kept=Coalesce(Subquery(kept.annotate(n=Count("pk")).values("n")), Value(0)),
+            artifact_bytes=Coalesce(Subquery(kept.annotate(n=Sum("bytes")).values("n")), Value(0)),
+            reserved_bytes=Coalesce(
+                Subquery(writing.annotate(n=Sum(F("bytes_total") - F("bytes_done"))).values("n")), Value(0)
+            ),
+            active_jobs=Coalesce(Subquery(jobs.annotate(n=Count("pk")).values("n")), Value(0)),
+        )
+    )
+
+
+def jobs() -> QuerySet[Job]:
+    """Jobs with their nodes and roots; the course, which only a job's own page draws, stays in the database."""
+    return Job.objects.select_related("node", "node__heartbeat", "root", "artifact").defer(
+        "course", "node__facts", "node__labels"
+    )
+
+
+def artifacts() -> QuerySet[Artifact]:
+    """Artifacts with their nodes and roots."""
+    return Artifact.objects.select_related("node", "root").defer("node__facts", "node__labels")
+
+
+def failed_of_late(now: datetime) -> QuerySet[Job]:
+    """Failed jobs that somebody should look at: of the last week, and nobody has ordered the same again since."""
+    newer = Job.objects.filter(
+        root=OuterRef("root"),
+        type=OuterRef("type"),
+        repo_id=OuterRef("repo_id"),
+        revision=OuterRef("revision"),
+        selection=OuterRef("selection"),
+        preflight_only=OuterRef("preflight_only"),
+        created_at__gt=OuterRef("created_at"),
+    )
+    late = jobs().filter(state=Job.State.FAILED, finished_at__gt=now - CONCERNS_FOR, node__retired_at=None)
+    return late.filter(~Exists(newer)).order_by("-finished_at", "id")
+
+
+def unverified() -> QuerySet[StorageRoot]:
+    """Roots of nodes in service in which no job may run."""
+    return (
+        roots().filter(state=StorageRoot.State.UNVERIFIED, node__retired_at=None).order_by("node__display_name", "id")
+    )
+
+
+def id_in(words: str) -> UUID | None:
+    """The words as an id, where they are one."""
+    try:
+        return UUID(words.strip())
+    except ValueError:
+        return None
+
+
+def jobs_matching(words: str) -> Q:
+    """Jobs whose repository, revision, commit, node, failure or id holds the words."""
+    return _matching(words, "repo_id", "revision", "commit", "node__display_name", "failure_code", "created_by")
+
+
+def artifacts_matching(words: str) -> Q:
+    """Artifacts whose repository, revision, commit, node, folder or id holds the words."""
+    return _matching(words, "repo_id", "revision", "commit", "node__display_name", "snapshot")
+
+
+def roots_matching(words: str) -> Q:
+    """Roots whose paths, purpose, node or id holds the words."""
+    return _matching(words, "container_path", "host_path", "purpose", "node__display_name")
+
+
+def _matching(words: str, *fields: str) -> Q:
+    found = Q()
+    for name in fields:
+        found |= Q(**{f"{name}__icontains": words})
+    key = id_in(words)
+    return found | Q(pk=key) if key is not None else found
