@@ -1,1 +1,85 @@
 """When a lease ends, how long a job that failed pauses, and when its attempts are spent."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import get_args
+
+from agent import wire
+
+FIRST_PAUSE = timedelta(seconds=30)
+LONGEST_PAUSE = timedelta(minutes=30)
+LONGEST_WAIT = timedelta(hours=24)
+"""However long a source says to wait."""
+
+MAX_FRUITLESS = 20
+"""Claims in a row by new process starts that got no further: whatever kills the agent there will do so again."""
+
+LASTING: frozenset[str] = frozenset(get_args(wire.LastingFailure))
+COURSE_POINTS = 120
+
+Point = Sequence[float]  # epoch seconds, bytes done, bytes per second
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What becomes of a job whose attempt failed."""
+
+    ends: bool  # failed for good; else it goes back to the queue
+    spent: int  # attempts that count against the bound, this one included where it does
+    pause: timedelta = timedelta()
+
+
+def after_failure(code: str, *, spent: int, most: int, retry_after: timedelta | None = None) -> Verdict:
+    """What a failed attempt leads to.
+
+    Args:
+        code: a ``wire.FailureCode``; one that is not known counts as passing, for it ends after a few attempts anyway.
+        spent: attempts that counted before this one.
+        most: the bound of attempts.
+        retry_after: as the source told; only ``rate_limited`` heeds it.
+    """
+    if code in LASTING:
+        return Verdict(ends=True, spent=spent)
+    if code == "rate_limited":
+        return Verdict(ends=False, spent=spent, pause=min(max(retry_after or FIRST_PAUSE, FIRST_PAUSE), LONGEST_WAIT))
+    now_spent = spent + 1
+    if now_spent >= most:
+        return Verdict(ends=True, spent=now_spent)
+    return Verdict(ends=False, spent=now_spent, pause=timedelta() if code == "lease_lost" else pause(now_spent))
+
+
+def pause(spent: int) -> timedelta:
+    """The pause after the ``spent``-th failed attempt: half a minute, doubled each time, half an hour at most."""
+    doublings: int = min(max(spent - 1, 0), 16)
+    return min(FIRST_PAUSE * (1 << doublings), LONGEST_PAUSE)
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """An absence of the control plane: nobody could renew a lease between the two instants."""
+
+    since: datetime
+    until: datetime
+
+    def fresh(self, ends_at: datetime, length: timedelta) -> datetime:
+        """The end of a lease that was to end at ``ends_at``: a whole new length after the gap, where it fell into it.
+
+        A lease that had ended before the gap stays ended, and one that was renewed after it stays as it is.
+        """
+        held = self.since <= ends_at and ends_at - length < self.until
+        return max(ends_at, self.until + length) if held else ends_at
+
+
+def with_point(course: Sequence[Point], point: Point) -> list[Point]:
+    """The course with one point more, thinned to every second one where it grows too long.
+
+    Points stand about as far apart at the beginning as at the end: what comes sooner than that takes the place of the
+    last one, so that the newest is always shown.
+    """
+    points = list(course)
+    if len(points) >= 2 and point[0] - points[-2][0] < (points[-1][0] - points[0][0]) / COURSE_POINTS:
+        points[-1] = point
+    else:
+        points.append(point)
+    return points if len(points) <= COURSE_POINTS else [*points[:-1:2], points[-1]]

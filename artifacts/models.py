@@ -14,8 +14,9 @@ class StorageRoot(models.Model):
     ::
 
         pending --proven--> verified --a fault is found--> unverified --proven as recorded--> verified
-           |                   |                              |
-           '--- approve again: pending (the folder as it is now counts) ---'        any --retire--> retired
+           |                                                   ^
+           '------------------ a fault is found ---------------'
+        any --approve again--> pending (the folder as it is now counts)          any --retire--> retired
     """
 
     class State(models.TextChoices):
@@ -150,7 +151,7 @@ class Job(models.Model):
     type = models.CharField(max_length=64)  # wire.JobType
     node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="jobs")
     root = models.ForeignKey(StorageRoot, on_delete=models.CASCADE, related_name="jobs")
-    artifact = models.ForeignKey(Artifact, null=True, on_delete=models.SET_NULL, related_name="jobs")
+    artifact = models.ForeignKey(Artifact, null=True, on_delete=models.RESTRICT, related_name="jobs")
     state = models.CharField(max_length=16, choices=State.choices, default=State.QUEUED)
 
     repo_id = models.CharField(max_length=200)
@@ -170,6 +171,7 @@ class Job(models.Model):
     boot_id = models.UUIDField(null=True)  # of the agent process that holds it
     lease_id = models.UUIDField(null=True)
     lease_expires_at = models.DateTimeField(null=True)
+    answered_lease_id = models.UUIDField(null=True)  # whose result counted last; told again, it changes nothing
     bytes_at_claim = models.BigIntegerField(default=0)  # how far it was then: a crash that got further costs nothing
     fruitless = models.PositiveIntegerField(default=0)  # claims in a row that got no further
     cancel_requested_at = models.DateTimeField(null=True)
@@ -221,6 +223,10 @@ class Job(models.Model):
                 name="a_finished_job_has_an_end",
                 condition=Q(state__in=["queued", "running"], finished_at__isnull=True)
                 | Q(state__in=["succeeded", "failed", "cancelled"], finished_at__isnull=False),
+            ),
+            models.CheckConstraint(
+                name="an_order_about_a_snapshot_names_it",
+                condition=Q(type="artifact.acquire.v1") | Q(artifact__isnull=False),
             ),
             models.CheckConstraint(name="no_more_is_done_than_there_is", condition=Q(bytes_done__lte=F("bytes_total"))),
         ]
