@@ -104,6 +104,11 @@ if TRUST_PROXY:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 SECURE_HSTS_SECONDS = env.number("MODELFORGE_HSTS_SECONDS", 0)
 SECURE_CONTENT_TYPE_NOSNIFF = True
+SILENCED_SYSTEM_CHECKS = [
+    "security.W005",  # HSTS for every subdomain and for the browsers' own list: the domain is the operator's to decide
+    "security.W021",
+    "security.W008",  # the proxy listens on TLS alone, and a redirect would turn an agent's POST into a GET
+]
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
@@ -185,6 +190,10 @@ TELEMETRY_INTERVAL = env.seconds("MODELFORGE_TELEMETRY_INTERVAL_SECONDS", 60, le
 SWEEP_INTERVAL = env.seconds("MODELFORGE_SWEEP_INTERVAL_SECONDS", 5, least=1, most=60)
 GAP_AFTER = env.seconds("MODELFORGE_GAP_SECONDS", 45, least=5, most=3600)
 CREDENTIAL_MAX_AGE = env.seconds("MODELFORGE_CREDENTIAL_MAX_AGE", 90 * 86400, least=60, most=10 * 365 * 86400)
+
+JOB_LEASE = env.seconds("MODELFORGE_JOB_LEASE_SECONDS", 300, least=1, most=86400)
+LEASES_LOOKED_AT = min(timedelta(seconds=15), max(timedelta(seconds=1), JOB_LEASE / 4))
+PARTIAL_GRACE = env.seconds("MODELFORGE_PARTIAL_GRACE_SECONDS", 86400, least=0, most=30 * 86400)
 
 METRICS_PUBLIC = env.flag("MODELFORGE_METRICS_PUBLIC", False)  # /metrics without a credential
 
