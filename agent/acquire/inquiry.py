@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from agent import __version__
 from agent.acquire.source import Source, origin
 from agent.config import is_loopback
 from agent.variables import Secret
@@ -114,7 +115,9 @@ def _ask(question: dict[str, Any]) -> dict[str, Any]:
             event_hooks={"response": [heard.append]},
         )
     )
-    api = HfApi(endpoint=source.endpoint, token=token or False, library_name="modelforge-agent")
+    api = HfApi(
+        endpoint=source.endpoint, token=token or False, library_name="modelforge-agent", library_version=__version__
+    )
     try:
         info = api.model_info(
             question["repo_id"],
@@ -158,6 +161,7 @@ def _refusal(response: Any) -> dict[str, Any]:
         "refused",
         status=response.status_code,
         error=headers.get("X-Error-Code", "")[:64],
+        message=headers.get("X-Error-Message", "")[:200],
         retry_after=headers.get("Retry-After", "")[:64],
         rate_limit=headers.get("RateLimit", "")[:256],
     )

@@ -32,6 +32,7 @@ class Fault(msgspec.Struct, frozen=True):
     said: str = ""
     status: int = 0
     error: str = ""  # the Hub's X-Error-Code
+    message: str = ""  # its X-Error-Message: only compared, never shown
     retry_after: str = ""
     rate_limit: str = ""
     gated: bool = False
@@ -84,13 +85,13 @@ def _refused(fault: Fault, source: Source, repo_id: str, revision: str, now: dat
         return _invalid(source) if status == 401 and token else gated(source, repo_id)
     if fault.error == "RevisionNotFound":
         return Failed("not_found", f"{repo_id} has no revision {revision!r}: name a branch, a tag or a full commit.")
-    if status == 401 and token and fault.error != "RepoNotFound":
+    if status == 401 and token and (fault.error != "RepoNotFound" or fault.message.startswith("Invalid credentials")):
         return _invalid(source)
     if fault.error == "RepoNotFound" or status in (401, 404, 410):
         hint = "or its account may not see it" if token else f"or it is private and needs a {TOKEN}"
         return Failed("not_found", f"There is no repository {repo_id} on {_host(source)}, {hint}.")
     if status == 403:
-        if token:
+        if token and fault.message != "Access to this resource is disabled.":
             return Failed("token_invalid", f"{_host(source)} forbids {repo_id} to this token: give it read rights.")
         return Failed("not_found", f"{_host(source)} forbids {repo_id} (403): the repository is private or disabled.")
     return Failed("source_unavailable", f"{_host(source)} answered {status}.")
