@@ -77,4 +77,9 @@ def put_back(
 
 def about(job: Job) -> dict[str, Any]:
     """What every event of a job says."""
-    return {"type": job.type, "repo_id": job.repo_id, "revision": job.revision, "commit": job.commit}
+    return {"job_type": job.type, "repo_id": job.repo_id, "revision": job.revision, "commit": job.commit}
+
+
+def failure(code: str, detail: str, numbers: Mapping[str, int] = MappingProxyType({})) -> dict[str, Any]:
+    """A failure as a job keeps it and its event tells it."""
+    return {"failure_code": code, "failure_detail": detail, "failure_numbers": dict(numbers)}

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import get_args
 
 from agent import wire
@@ -53,22 +53,6 @@ def pause(spent: int) -> timedelta:
     """The pause after the ``spent``-th failed attempt: half a minute, doubled each time, half an hour at most."""
     doublings: int = min(max(spent - 1, 0), 16)
     return min(FIRST_PAUSE * (1 << doublings), LONGEST_PAUSE)
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """An absence of the control plane: nobody could renew a lease between the two instants."""
-
-    since: datetime
-    until: datetime
-
-    def fresh(self, ends_at: datetime, length: timedelta) -> datetime:
-        """The end of a lease that was to end at ``ends_at``: a whole new length after the gap, where it fell into it.
-
-        A lease that had ended before the gap stays ended, and one that was renewed after it stays as it is.
-        """
-        held = self.since <= ends_at and ends_at - length < self.until
-        return max(ends_at, self.until + length) if held else ends_at
 
 
 def with_point(course: Sequence[Point], point: Point) -> list[Point]:

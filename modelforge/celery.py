@@ -32,6 +32,7 @@ app.conf.update(
     task_default_queue="modelforge",
     beat_schedule={
         "sweep": every("modelforge.sweep", settings.SWEEP_INTERVAL),
+        "expire leases": every("modelforge.expire_leases", settings.LEASES_LOOKED_AT),
         "thin telemetry": every("modelforge.thin_telemetry", timedelta(minutes=10)),
         "prune": every("modelforge.prune", timedelta(minutes=30)),
     },

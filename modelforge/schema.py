@@ -1,5 +1,6 @@
 """Puts the agent's endpoints, whose messages are msgspec types, into the OpenAPI schema beside DRF's own."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,8 +18,14 @@ ANSWERS: dict[type[msgspec.Struct], type[msgspec.Struct] | None] = {
     wire.Beat: wire.BeatReply,
     wire.Facts: wire.FactsReply,
     wire.Goodbye: None,
+    wire.Claim: wire.ClaimReply,
+    wire.Progress: wire.ProgressReply,
+    wire.Result: wire.ResultReply,
 }
 """What each message is answered with; the endpoint without a message answers ``CredentialReply``."""
+
+_IN_ROUTE = re.compile(r"<\w+:(\w+)>")
+"""A part of an address, as Django's routes write it."""
 
 BEARER = "nodeCredential"
 
@@ -35,7 +42,8 @@ def add_wire_types(result: dict[str, Any], **_: Any) -> dict[str, Any]:
         "scheme": "bearer",
         "description": "The node's credential (mfn_...); to enroll, the one-time token (mfe_...).",
     }
-    for path, view in _agent_views(get_resolver(), "/"):
+    for route, view in _agent_views(get_resolver(), "/"):
+        path = _IN_ROUTE.sub(r"{\1}", route)
         result["paths"][path] = {view.method.lower(): _operation(path, view)}
     for operations in result["paths"].values():
         for operation in operations.values():
@@ -76,7 +84,11 @@ def _operation(path: str, view: type[AgentView]) -> dict[str, Any]:
                 "name": VERSION_HEADER,
                 "required": True,
                 "schema": {"type": "string", "enum": [str(version) for version in SPOKEN]},
-            }
+            },
+            *[
+                {"in": "path", "name": name, "required": True, "schema": {"type": "string", "format": "uuid"}}
+                for name in re.findall(r"{(\w+)}", path)
+            ],
         ],
     }
     if message:

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 from django.contrib.sessions.backends.db import SessionStore
 
+from artifacts import expiry
 from modelforge.celery import app
 from nodes import heartbeats, idempotency, telemetry
 
@@ -12,6 +13,12 @@ from nodes import heartbeats, idempotency, telemetry
 def sweep() -> None:
     """Mark the overdue nodes."""
     heartbeats.sweep(now=datetime.now(UTC))
+
+
+@app.task(name="modelforge.expire_leases")
+def expire_leases() -> None:
+    """Look for leases that nobody renewed, and for pauses that are over."""
+    expiry.expire(now=datetime.now(UTC))
 
 
 @app.task(name="modelforge.thin_telemetry")

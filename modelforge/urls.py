@@ -5,6 +5,7 @@ from django.urls import include, path
 from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
+from artifacts import api_agent as jobs
 from enrollment import api as enrollment
 from modelforge import health
 from modelforge.login import login
@@ -18,6 +19,9 @@ agent = [
     path("heartbeat", api_agent.HeartbeatView.as_view()),
     path("facts", api_agent.FactsView.as_view()),
     path("goodbye", api_agent.GoodbyeView.as_view()),
+    path("jobs/claim", jobs.ClaimView.as_view()),
+    path("jobs/<uuid:id>/progress", jobs.ProgressView.as_view()),
+    path("jobs/<uuid:id>/result", jobs.ResultView.as_view()),
 ]
 
 admins = [

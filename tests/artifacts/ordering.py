@@ -77,7 +77,8 @@ class Worker:
 
     def claim(self, now: datetime = START, **said: Any) -> wire.ClaimReply:
         """Ask for work."""
-        message = wire.Claim(**{"boot_id": self.boot_id, "types": TYPES} | said)
+        words: dict[str, Any] = {"boot_id": self.boot_id, "types": TYPES}
+        message = wire.Claim(**words | said)
         return claims.claim(message, by=speaker(self.node), now=now)
 
     def take(self, now: datetime = START) -> wire.Job:
@@ -88,7 +89,8 @@ class Worker:
 
     def tell(self, given: wire.Job, now: datetime = START, **said: Any) -> wire.ProgressReply:
         """Say how far the job is."""
-        message = wire.Progress(**{"lease_id": given.lease_id, "phase": "fetch"} | said)
+        words: dict[str, Any] = {"lease_id": given.lease_id, "phase": "fetch"}
+        message = wire.Progress(**words | said)
         return progress.tell(given.id, message, by=speaker(self.node), now=now)
 
     def finish(self, given: wire.Job, now: datetime = START, **said: Any) -> str:

@@ -1,0 +1,73 @@
+"""Jobs and storage roots as an agent is told of them."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.conf import settings
+
+from agent import wire
+from artifacts import capacity, reserves
+from artifacts.models import Artifact, Job, StorageRoot
+
+Order = wire.AcquireOrder | wire.VerifyOrder | wire.RemoveOrder
+
+
+def root(root: StorageRoot) -> wire.RootOrder:
+    """A root to prove and watch, with what was recorded when it was approved."""
+    return wire.RootOrder(
+        root_id=root.pk,
+        path=root.container_path,
+        approve=root.approve,
+        device_id="" if root.approve else root.device_id,
+        fsid="" if root.approve else root.fsid,
+    )
+
+
+def job(job: Job, order: Order) -> wire.Job:
+    """A job that runs, under its lease."""
+    if job.lease_id is None:
+        raise ValueError(f"the job {job.pk} runs under no lease")
+    return wire.Job(
+        id=job.pk,
+        attempt=job.attempt,
+        lease_id=job.lease_id,
+        lease_seconds=settings.JOB_LEASE.total_seconds(),
+        order=order,
+    )
+
+
+def order(job: Job, root: StorageRoot, roots: Iterable[StorageRoot], jobs: Sequence[Job]) -> Order:
+    """What the job is about; ``roots`` and ``jobs`` are all of its node, for the room that they take."""
+    if job.artifact is None or job.type == wire.ACQUIRE:
+        return _acquire(job, root, roots, [other for other in jobs if other.pk != job.pk])
+    kind = wire.VerifyOrder if job.type == wire.VERIFY else wire.RemoveOrder
+    return kind(**_snapshot(job.artifact, root))
+
+
+def _acquire(job: Job, root: StorageRoot, roots: Iterable[StorageRoot], others: Sequence[Job]) -> wire.AcquireOrder:
+    kept = capacity.artifact_bytes([root.pk]).get(root.pk, 0) if root.ceiling_bytes is not None else 0
+    return wire.AcquireOrder(
+        root_id=root.pk,
+        path=root.container_path,
+        repo_id=job.repo_id,
+        revision=job.revision,
+        commit=job.commit,
+        allow_patterns=job.allow_patterns,
+        ignore_patterns=job.ignore_patterns,
+        allow_formats=job.allow_formats,
+        preflight_only=job.preflight_only,
+        reserve_bytes=reserves.in_bytes(root) or 0,
+        reserved_bytes=capacity.reserved_bytes(root, roots, others),
+        room_bytes=capacity.ceiling_room(root, kept, others),
+    )
+
+
+def _snapshot(artifact: Artifact, root: StorageRoot) -> dict[str, Any]:
+    return {
+        "root_id": root.pk,
+        "path": root.container_path,
+        "snapshot": artifact.snapshot,
+        "repo_id": artifact.repo_id,
+        "commit": artifact.commit,
+        "manifest_sha256": artifact.manifest_sha256,
+    }

@@ -1,0 +1,28 @@
+"""The commit of a job: told once by its agent, and the same ever after, so that a branch that moves mixes nothing."""
+
+from datetime import datetime
+from typing import Any
+
+from agent.protocol import Code
+from agent.wire import FieldError
+from artifacts import endings, subjects
+from artifacts.models import Job
+from nodes.audit import record
+from nodes.callers import Caller, Refused
+from nodes.event_types import EventType
+
+
+def pin(job: Job, commit: str, *, by: Caller, now: datetime) -> dict[str, Any]:
+    """The fields that pin a job, whose row is held, to the commit; none where it stands already.
+
+    Raises:
+        Refused: ``invalid`` where the job is pinned to another commit.
+    """
+    if not commit or commit == job.commit:
+        return {}
+    if job.commit:
+        detail = f"This job is pinned to {job.commit}, and stays so. Fetch that commit."
+        raise Refused(Code.INVALID, f"commit: {detail}", errors=[FieldError(field="commit", detail=detail)])
+    told = endings.about(job) | {"commit": commit}
+    record(EventType.JOB_PINNED, by=by, about=subjects.job(job), at=now, **told)
+    return {"commit": commit}
