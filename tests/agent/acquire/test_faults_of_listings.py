@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -39,6 +39,7 @@ class Case:
     gated: Gate = ""
     private: bool = False
     ask: dict[str, str] = field(default_factory=dict)  # another repository or revision
+    patience: Patience = PATIENCE
 
 
 def siblings(change: Callable[[dict[str, Any]], object]) -> Callable[[Any], Any]:
@@ -88,9 +89,9 @@ CASES: dict[str, Case] = {
     "503 with a page": Case("source_unavailable", (always("info", status=503, body=b"<html>Sorry</html>"),)),
     "the connection ends once": Case("", (once("info", drop=True),)),
     "the connection ends for ever": Case("source_unavailable", (always("info", drop=True),)),
-    "no answer": Case("source_unavailable", (always("info", silent=True),)),
-    "an answer that drips": Case("source_unavailable", (always("info", bytes_per_second=60),)),
-    "an answer that stops": Case("source_unavailable", (always("info", stall_at=100),)),
+    "no answer": Case("source_unavailable", (always("info", silent=True),), patience=SHORT),
+    "an answer that drips": Case("source_unavailable", (always("info", bytes_per_second=60),), patience=SHORT),
+    "an answer that stops": Case("source_unavailable", (always("info", stall_at=100),), patience=SHORT),
     "an answer cut short": Case("source_unavailable", (always("info", cut_at=100),)),
     # An answer that is none.
     "a login page": Case("source_unavailable", (always("info", body=b"<html>Log in to the guest network</html>"),)),
@@ -133,7 +134,7 @@ def ask(hub: Hub, case: Case) -> Listing:
     wanted = {"repo_id": REPO, "revision": "main"} | case.ask
     if wanted["revision"] == "this commit":
         wanted["revision"] = repo.sha
-    return list_files(source(hub, case.token), wanted["repo_id"], wanted["revision"], patience=PATIENCE)
+    return list_files(source(hub, case.token), wanted["repo_id"], wanted["revision"], patience=case.patience)
 
 
 @pytest.mark.parametrize("name", CASES)
