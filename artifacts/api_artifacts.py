@@ -22,12 +22,20 @@ from nodes.callers import IsOperator, IsReader, caller_of
 from nodes.idempotency import Made
 from nodes.query import Paged, Pages, Strict, read_body, read_query
 
+LOOKUPS = {
+    "node": "node_id",
+    "root": "root_id",
+    "repo_id": "repo_id",
+    "commit": "commit__startswith",
+    "state": "state",
+}
+
 
 class ArtifactQuery(Paged):
     """The filters of the artifact list; each narrows it."""
 
     node = serializers.UUIDField(required=False)
-    root = serializers.UUIDField(required=False)
+    root = serializers.UUIDField(required=False)  # type: ignore[assignment]
     repo_id = serializers.CharField(max_length=200, required=False, help_text="Exactly this repository.")
     commit = serializers.RegexField(
         r"^[0-9a-f]{4,40}$", required=False, help_text="The commit or its beginning, at least 4 digits."
@@ -65,18 +73,10 @@ class ArtifactList(generics.GenericAPIView[Artifact]):
 
 def narrowed(found: QuerySet[Artifact], wanted: dict[str, Any]) -> QuerySet[Artifact]:
     """The artifacts that match every filter."""
-    for name, lookup in {
-        "node": "node_id",
-        "root": "root_id",
-        "repo_id": "repo_id",
-        "commit": "commit__startswith",
-    }.items():
+    for name, lookup in LOOKUPS.items():
         if name in wanted:
             found = found.filter(**{lookup: wanted[name]})
-    if "state" in wanted:
-        found = found.filter(state=wanted["state"])
-    else:
-        found = found.exclude(state=Artifact.State.REMOVED)
+    found = found if "state" in wanted else found.exclude(state=Artifact.State.REMOVED)
     return found.filter(listed.artifacts_matching(wanted["q"])) if "q" in wanted else found
 
 
@@ -97,7 +97,7 @@ class ArtifactVerb(generics.GenericAPIView[Artifact]):
     """What operators order about an artifact: a job of its node."""
 
     permission_classes = [IsOperator]
-    serializer_class = JobOrdered
+    serializer_class: type[serializers.BaseSerializer[Any]] = JobOrdered
     queryset = Artifact.objects.none()
 
     def do(self, request: Request, id: UUID, act: Callable[..., Any], kind: type[Strict]) -> Response:

@@ -38,7 +38,7 @@ class JobQuery(Paged):
     """The filters of the job list; each narrows it."""
 
     node = serializers.UUIDField(required=False)
-    root = serializers.UUIDField(required=False)
+    root = serializers.UUIDField(required=False)  # type: ignore[assignment]
     artifact = serializers.UUIDField(required=False)
     state = serializers.MultipleChoiceField(
         choices=Job.State.values, required=False, help_text="May be given several times."

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
@@ -102,14 +103,12 @@ def narrowed(roots: QuerySet[StorageRoot], wanted: dict[str, Any]) -> QuerySet[S
     """The roots that match every filter."""
     if "node" in wanted:
         roots = roots.filter(node_id=wanted["node"])
-    if "state" in wanted:
-        roots = roots.filter(state=wanted["state"])
-    else:
-        roots = roots.exclude(state=StorageRoot.State.RETIRED)
+    retired = StorageRoot.State.RETIRED
+    roots = roots.filter(state=wanted["state"]) if "state" in wanted else roots.exclude(state=retired)
     return roots.filter(listed.roots_matching(wanted["q"])) if "q" in wanted else roots
 
 
-def node_named(id: object) -> Node:
+def node_named(id: UUID) -> Node:
     """The node of that id.
 
     Raises:

@@ -17,19 +17,27 @@ def roots() -> QuerySet[StorageRoot]:
     """Storage roots with their nodes, what lies in them, and what jobs will still write."""
     kept = Artifact.objects.filter(root=OuterRef("pk")).exclude(state=Artifact.State.REMOVED).order_by().values("root")
     jobs = Job.objects.filter(root=OuterRef("pk"), state__in=Job.ACTIVE).order_by().values("root")
-    writing = jobs.filter(type=wire.ACQUIRE, preflight_only=False)
+    writing = Job.objects.filter(state__in=Job.ACTIVE, type=wire.ACQUIRE, preflight_only=False).order_by()
+    same_disk = Q(root__device_id=OuterRef("device_id")) & ~Q(root__device_id="")
+    on_disk = writing.filter(Q(root=OuterRef("pk")) | same_disk, node=OuterRef("node")).exclude(
+        root__state=StorageRoot.State.RETIRED
+    )
     return (
         StorageRoot.objects.select_related("node", "node__heartbeat")
         .defer("node__facts", "node__labels")
         .annotate(
             artifacts_kept=Coalesce(Subquery(kept.annotate(n=Count("pk")).values("n")), Value(0)),
             artifact_bytes=Coalesce(Subquery(kept.annotate(n=Sum("bytes")).values("n")), Value(0)),
-            reserved_bytes=Coalesce(
-                Subquery(writing.annotate(n=Sum(F("bytes_total") - F("bytes_done"))).values("n")), Value(0)
-            ),
+            reserved_bytes=_to_write(on_disk, "node"),
+            promised_bytes=_to_write(writing.filter(root=OuterRef("pk")), "root"),
             active_jobs=Coalesce(Subquery(jobs.annotate(n=Count("pk")).values("n")), Value(0)),
         )
     )
+
+
+def _to_write(jobs: QuerySet[Job], by: str) -> Coalesce:
+    """What the jobs will still write, as ``artifacts.capacity`` counts it."""
+    return Coalesce(Subquery(jobs.values(by).annotate(n=Sum(F("bytes_total") - F("bytes_done"))).values("n")), Value(0))
 
 
 def jobs() -> QuerySet[Job]:

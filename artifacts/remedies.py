@@ -1,13 +1,10 @@
-"""What is wrong with a storage root, a job or an artifact, in words, and what to do about it: a rule over wire codes."""
+"""What is wrong with a storage root, a job or an artifact, in words, and what to do: a rule over wire codes."""
 
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any
 
 from agent import wire
 from nodes.wording import size
-
-LASTING = frozenset(get_args(wire.LastingFailure))
-"""Failures that end a job at once: only a person can mend them."""
 
 ROOT_FAULTS: dict[str, tuple[str, str]] = {
     "missing": (
@@ -130,7 +127,7 @@ PHASES = {
     "remove": "removing",
 }
 
-TYPES = {wire.ACQUIRE: "acquire", wire.VERIFY: "verify", wire.REMOVE: "remove"}
+TYPES: dict[str, str] = {wire.ACQUIRE: "acquire", wire.VERIFY: "verify", wire.REMOVE: "remove"}
 
 
 def root_fault(fault: str) -> tuple[str, str]:

@@ -1,41 +1,22 @@
 """How much room a storage root has, out of a row that ``artifacts.listed.roots`` gave: no query of its own."""
 
-from dataclasses import dataclass
+from datetime import datetime
 
+from artifacts import reserves
+from artifacts.capacity import Capacity
 from artifacts.models import StorageRoot
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
-    """Bytes of a root; None where its agent has not measured them."""
-
-    total_bytes: int | None
-    free_bytes: int | None
-    reserve_bytes: int | None
-    reserved_bytes: int
-    artifact_bytes: int
-    ceiling_bytes: int | None
-    room_bytes: int | None  # what another job may still bring
-
-    @property
-    def used_share(self) -> float | None:
-        """How full the file system is, in percent."""
-        if not self.total_bytes or self.free_bytes is None:
-            return None
-        return 100 * (1 - self.free_bytes / self.total_bytes)
-
-
-def room(root: StorageRoot) -> Room:
-    """The room of a listed root."""
-    kept: int = getattr(root, "artifact_bytes", 0)
-    reserved: int = getattr(root, "reserved_bytes", 0)
-    reserve = reserve_bytes(root)
-    left = []
-    if root.free_bytes is not None and reserve is not None:
-        left.append(root.free_bytes - reserve - reserved)
-    if left and root.ceiling_bytes is not None:
-        left.append(root.ceiling_bytes - kept - reserved)
-    return Room(
+def of_listed(root: StorageRoot) -> Capacity:
+    """The capacity of a listed root, as ``artifacts.capacity.of`` would tell it."""
+    kept: int = root.artifact_bytes  # type: ignore[attr-defined]
+    reserved: int = root.reserved_bytes  # type: ignore[attr-defined]
+    promised: int = root.promised_bytes  # type: ignore[attr-defined]
+    reserve = reserves.in_bytes(root)
+    left = [] if root.free_bytes is None or reserve is None else [root.free_bytes - reserve - reserved]
+    if root.ceiling_bytes is not None:
+        left.append(root.ceiling_bytes - kept - promised)
+    return Capacity(
         total_bytes=root.total_bytes,
         free_bytes=root.free_bytes,
         reserve_bytes=reserve,
@@ -46,10 +27,18 @@ def room(root: StorageRoot) -> Room:
     )
 
 
-def reserve_bytes(root: StorageRoot) -> int | None:
-    """What is to be left free, in bytes; None for a percentage of a size that nobody measured."""
-    if root.reserve_bytes is not None:
-        return root.reserve_bytes
-    if root.total_bytes is None or root.reserve_percent is None:
+def measured_at(root: StorageRoot) -> datetime | None:
+    """When its agent measured the file system: at its last proof, for a fault tells no figures."""
+    return root.proven_at or root.looked_at
+
+
+def used_share(capacity: Capacity) -> float | None:
+    """How full the file system is, in percent; None where nobody measured it."""
+    if not capacity.total_bytes or capacity.free_bytes is None:
         return None
-    return int(root.total_bytes * root.reserve_percent / 100)
+    return 100 * (1 - capacity.free_bytes / capacity.total_bytes)
+
+
+def level(share: float | None) -> str:
+    """How worrying that is, as a bar's colour."""
+    return "neutral" if share is None else "danger" if share >= 95 else "warning" if share >= 85 else "fine"

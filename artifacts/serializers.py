@@ -5,9 +5,8 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from artifacts import remedies
+from artifacts import leases, remedies, room
 from artifacts.models import Artifact, Job, StorageRoot
-from artifacts.room import room
 from artifacts.serializers_parts import (
     CapacityShown,
     CoursePoint,
@@ -75,7 +74,7 @@ class StorageRootShown(serializers.ModelSerializer[StorageRoot]):
     @extend_schema_field(CapacityShown())
     def get_capacity(self, root: StorageRoot) -> Any:
         """How full it is."""
-        found = room(root)
+        found = room.of_listed(root)
         return CapacityShown(
             {
                 "total_bytes": found.total_bytes,
@@ -85,7 +84,7 @@ class StorageRootShown(serializers.ModelSerializer[StorageRoot]):
                 "reserved_bytes": found.reserved_bytes,
                 "artifact_bytes": found.artifact_bytes,
                 "room_bytes": found.room_bytes,
-                "at": root.looked_at,
+                "at": room.measured_at(root),
             }
         ).data
 
@@ -96,7 +95,7 @@ class JobShown(serializers.ModelSerializer[Job]):
     node_id = serializers.UUIDField(read_only=True)
     node = serializers.CharField(source="node.display_name", read_only=True)
     root_id = serializers.UUIDField(read_only=True)
-    root = serializers.CharField(source="root.container_path", read_only=True)
+    root = serializers.CharField(source="root.container_path", read_only=True)  # type: ignore[assignment]
     artifact_id = serializers.UUIDField(read_only=True, allow_null=True)
     allow_patterns = serializers.ListField(child=serializers.CharField(), read_only=True)
     ignore_patterns = serializers.ListField(child=serializers.CharField(), read_only=True)
@@ -149,9 +148,10 @@ class JobShown(serializers.ModelSerializer[Job]):
         if job.progress_at is None:
             return None
         runs = job.state == Job.State.RUNNING
-        shown = {name: getattr(job, name) for name in ProgressShown().fields if name != "at"}
-        shown |= {"at": job.progress_at, "bytes_per_second": job.bytes_per_second if runs else None}
-        return ProgressShown(shown | {"eta_seconds": job.eta_seconds if runs else None}).data
+        shown: dict[str, Any] = {str(name): getattr(job, str(name), job.progress_at) for name in ProgressShown().fields}
+        if not runs:
+            shown |= {"bytes_per_second": None, "eta_seconds": None}
+        return ProgressShown(shown).data
 
     @extend_schema_field(JobFailureShown(allow_null=True))
     def get_failure(self, job: Job) -> Any:
@@ -160,7 +160,7 @@ class JobShown(serializers.ModelSerializer[Job]):
             return None
         return {
             "code": job.failure_code,
-            "lasting": job.failure_code in remedies.LASTING,
+            "lasting": job.failure_code in leases.LASTING,
             "detail": job.failure_detail,
             "numbers": job.failure_numbers,
             "remedy": remedies.failure(job.failure_code)[1],

@@ -5,11 +5,11 @@ from typing import Any, get_args
 from rest_framework import serializers
 
 from agent import wire
+from artifacts import reserves
 from nodes.control import MAX_REASON
 from nodes.query import Strict
 
 TYPES = get_args(wire.JobType)
-MOST_BYTES = 2**63 - 1
 
 
 class ReasonGiven(Strict):
@@ -33,17 +33,21 @@ class StorageRootRegistration(Strict):
     purpose = serializers.CharField(max_length=64, default="artifacts")
     reserve_bytes = serializers.IntegerField(
         min_value=0,
-        max_value=MOST_BYTES,
+        max_value=reserves.MOST_BYTES,
         required=False,
         allow_null=True,
         help_text="To be left free; or a percentage.",
     )
     reserve_percent = serializers.FloatField(
-        min_value=0, max_value=100, required=False, allow_null=True, help_text="Of the file system's size."
+        min_value=0,
+        max_value=reserves.MOST_PERCENT,
+        required=False,
+        allow_null=True,
+        help_text="Of the file system; 5 unless told.",
     )
     ceiling_bytes = serializers.IntegerField(
         min_value=1,
-        max_value=MOST_BYTES,
+        max_value=reserves.MOST_BYTES,
         required=False,
         allow_null=True,
         help_text="What ModelForge may fill at most.",

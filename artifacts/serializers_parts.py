@@ -14,10 +14,10 @@ class CapacityShown(serializers.Serializer[Any]):
     reserve_bytes = serializers.IntegerField(
         allow_null=True, help_text="To be left free; of a percentage, null until the size is known."
     )
-    reserved_bytes = serializers.IntegerField(help_text="Still to be written by jobs that are queued or running.")
+    reserved_bytes = serializers.IntegerField(help_text="Still to be written to this disk by jobs that have not ended.")
     artifact_bytes = serializers.IntegerField(help_text="Of the artifacts that lie here.")
     room_bytes = serializers.IntegerField(allow_null=True, help_text="What another job may still bring; at least 0.")
-    at = serializers.DateTimeField(allow_null=True, help_text="When the agent measured it; null: never.")
+    at = serializers.DateTimeField(allow_null=True, help_text="When the agent measured the file system; null: never.")
 
 
 class RootProofShown(serializers.Serializer[Any]):

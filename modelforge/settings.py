@@ -159,6 +159,12 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_NAME_OVERRIDES": {
+        "StorageRootState": "artifacts.models.StorageRoot.State",
+        "JobState": "artifacts.models.Job.State",
+        "ArtifactState": "artifacts.models.Artifact.State",
+        "EnrollmentTokenState": ["open", "used", "expired", "revoked"],
+    },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "modelforge.schema.add_wire_types",

@@ -6,6 +6,7 @@ from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from artifacts import api_agent as jobs
+from artifacts import api_artifacts, api_jobs, api_storage
 from enrollment import api as enrollment
 from modelforge import health
 from modelforge.login import login
@@ -34,12 +35,24 @@ admins = [
     path("nodes/<uuid:id>/retire", api_control.RetireView.as_view()),
     path("nodes/<uuid:id>/credential/rotate", enrollment.RotateView.as_view()),
     path("nodes/<uuid:id>/credential/revoke", enrollment.RevokeView.as_view()),
+    path("storage-roots", api_storage.StorageRootList.as_view()),
+    path("storage-roots/<uuid:id>", api_storage.StorageRootDetail.as_view()),
+    path("storage-roots/<uuid:id>/approve", api_storage.StorageRootApprove.as_view()),
+    path("storage-roots/<uuid:id>/retire", api_storage.StorageRootRetire.as_view()),
+    path("jobs", api_jobs.JobList.as_view()),
+    path("jobs/<uuid:id>", api_jobs.JobDetail.as_view()),
+    path("jobs/<uuid:id>/cancel", api_jobs.JobCancel.as_view()),
+    path("jobs/<uuid:id>/retry", api_jobs.JobRetry.as_view()),
+    path("artifacts/<uuid:id>/verify", api_artifacts.ArtifactVerify.as_view()),
+    path("artifacts/<uuid:id>/remove", api_artifacts.ArtifactRemove.as_view()),
 ]
 
 readers = [
     path("hardware/nodes", registry.NodeList.as_view()),
     path("hardware/nodes/<uuid:id>", registry.NodeDetail.as_view()),
     path("hardware/nodes/<uuid:id>/telemetry", registry.NodeTelemetry.as_view()),
+    path("artifacts", api_artifacts.ArtifactList.as_view()),
+    path("artifacts/<uuid:id>", api_artifacts.ArtifactDetail.as_view()),
     path("audit-events", api_audit.AuditEventList.as_view()),
 ]
 

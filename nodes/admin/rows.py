@@ -46,6 +46,7 @@ class Panel:
     headers: list[str] = field(default_factory=list)
     table: list[list[Any]] = field(default_factory=list)
     buttons: list[Button] = field(default_factory=list)
+    more_url: str = ""  # where all of it is listed
 
 
 def cell(reading: Any, say: Callable[[Any], str]) -> Cell:
