@@ -1,6 +1,7 @@
 """What the golden samples in ``v1`` say, field by field: the meaning that version 1 of the protocol has for ever."""
 
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 from msgspec import Struct
@@ -38,6 +39,7 @@ AGENT = wire.AgentFacts(
     ca="none",
     proxy=True,
     state_ephemeral=True,
+    job_types=["artifact.acquire.v1", "artifact.verify.v1"],
 )
 RUNTIME = wire.GpuRuntime(
     state="failed",
@@ -119,6 +121,70 @@ TELEMETRY = wire.Telemetry(
     volumes=[wire.VolumeTelemetry(name="state", free_bytes=Reading(value=1_500_000_000_000))],
 )
 
+ROOT = UUID("2b1f6f0e-7f0c-4b58-9a55-0d5f0e1c7a01")
+JOB = UUID("c2a4d7f0-1d34-4e0b-8a36-6f8f5f0b9b02")
+LEASE = UUID("f4d4c3b2-a190-4f7e-9d6c-5b4a39281703")
+OLD = UUID("5e0c9b1a-3c2d-4f6e-8a7b-9c0d1e2f3a04")
+COMMIT = "a" * 8 + "0123456789abcdef" * 2
+PATH = "/data/artifacts/models"
+SNAPSHOT = f"models/org/model/{COMMIT}"
+
+ACQUIRE = wire.AcquireOrder(
+    root_id=ROOT,
+    path=PATH,
+    repo_id="org/model",
+    revision="main",
+    commit=COMMIT,
+    allow_patterns=["*.safetensors"],
+    ignore_patterns=["original/*"],
+    allow_formats=["pickle"],
+    preflight_only=True,
+    reserve_bytes=50_000_000_000,
+    reserved_bytes=7_000_000_000,
+    room_bytes=900_000_000_000,
+)
+VERIFY = wire.VerifyOrder(
+    root_id=ROOT, path=PATH, snapshot=SNAPSHOT, repo_id="org/model", commit=COMMIT, manifest_sha256=DIGEST
+)
+REMOVE = wire.RemoveOrder(
+    root_id=ROOT, path=PATH, snapshot=SNAPSHOT, repo_id="org/model", commit=COMMIT, manifest_sha256=DIGEST
+)
+PROOF = wire.RootProof(
+    root_id=ROOT,
+    approved=True,
+    device_id="259:2",
+    fsid="fe01",
+    filesystem="ext4",
+    mount_point="/data/artifacts",
+    total_bytes=Reading(value=2_000_000_000_000),
+    free_bytes=Reading(value=1_500_000_000_000),
+    inodes_free=Reading(value=999_000),
+)
+FAULT = wire.RootProof(
+    root_id=OLD,
+    fault="marker_missing",
+    detail="Mount the disk.",
+    device_id="0:42",
+    total_bytes=Reading(reason="error", code=5),
+    free_bytes=Reading(reason="error", code=5),
+    inodes_free=Reading(reason="unsupported"),
+)
+BAD_FILE = wire.Quarantined(
+    path="model.safetensors",
+    size_bytes=4_000_000_000,
+    expected=DIGEST,
+    found=DIGEST[::-1],
+    reason="digest_mismatch",
+    kept=False,
+    location=f"{JOB}/{DIGEST[::-1]}",
+)
+
+
+def _given(order: wire.AcquireOrder | wire.VerifyOrder | wire.RemoveOrder, **more: Any) -> wire.ClaimReply:
+    job = wire.Job(id=JOB, attempt=2, lease_id=LEASE, lease_seconds=300, order=order)
+    return wire.ClaimReply(job=job, **more)
+
+
 SAID: dict[str, Struct] = {
     "enroll": wire.Enroll(
         node_id=NODE, boot_id=BOOT, hostname="server01", agent_version="0.1.0", display_name="Server 01"
@@ -133,7 +199,7 @@ SAID: dict[str, Struct] = {
         boot_id=BOOT, sequence=7, sent_at=AT, agent_version="0.1.0", facts_digest=DIGEST, telemetry=TELEMETRY
     ),
     "beat-reply": wire.BeatReply(
-        heartbeat_interval_seconds=15, telemetry_interval_seconds=60, want_facts=True, renew_credential=True
+        heartbeat_interval_seconds=15, telemetry_interval_seconds=60, want_facts=True, renew_credential=True, work=True
     ),
     "facts": wire.Facts(
         boot_id=BOOT,
@@ -147,6 +213,64 @@ SAID: dict[str, Struct] = {
     "facts-reply": wire.FactsReply(facts_digest=DIGEST, changed=True),
     "credential-reply": wire.CredentialReply(credential="mfn_handle_random_checksum", old_dies_at=AT),
     "goodbye": wire.Goodbye(boot_id=BOOT, reason="stopped by SIGTERM"),
+    "claim": wire.Claim(
+        boot_id=BOOT, types=["artifact.acquire.v1", "artifact.verify.v1"], proofs=[PROOF, FAULT], partials=[JOB, OLD]
+    ),
+    "claim-reply": _given(
+        ACQUIRE,
+        roots=[wire.RootOrder(root_id=ROOT, path=PATH, approve=True, device_id="259:2", fsid="fe01")],
+        forget=[OLD],
+        look_again_seconds=30,
+    ),
+    "claim-reply-verify": _given(VERIFY),
+    "claim-reply-remove": _given(REMOVE),
+    "progress": wire.Progress(
+        lease_id=LEASE,
+        phase="fetch",
+        commit=COMMIT,
+        bytes_total=16_000_000_000,
+        bytes_done=4_000_000_000,
+        bytes_fetched=3_000_000_000,
+        files_total=12,
+        files_done=3,
+        bytes_per_second=250_000_000.5,
+        eta_seconds=48,
+    ),
+    "progress-reply": wire.ProgressReply(lease_seconds=300, cancel=True),
+    "result": wire.Result(
+        lease_id=LEASE,
+        outcome="failed",
+        commit=COMMIT,
+        failure=wire.Failure(
+            code="insufficient_capacity",
+            detail="12 GB are missing.",
+            numbers={"needed_bytes": 16_000_000_000, "free_bytes": 4_000_000_000},
+            retry_after_seconds=60,
+        ),
+        preflight=wire.Preflight(
+            files=12,
+            bytes=16_000_000_000,
+            largest_file="model.safetensors",
+            largest_bytes=4_000_000_000,
+            gated=True,
+            fits=False,
+            needed_bytes=16_000_000_000,
+            free_bytes=4_000_000_000,
+            refused="model.bin is a pickle.",
+        ),
+        published=wire.Published(
+            snapshot=SNAPSHOT,
+            files=12,
+            bytes=16_000_000_000,
+            manifest_sha256=DIGEST,
+            already_present=True,
+            bytes_fetched=15_000_000_000,
+            bytes_reused=1_000_000_000,
+        ),
+        verified=wire.Verified(files=12, bytes=16_000_000_000, damaged=["model.safetensors"], missing=True),
+        quarantined=[BAD_FILE],
+    ),
+    "result-reply": wire.ResultReply(state="queued"),
     "problem": wire.Problem(
         status=426,
         code="protocol_unsupported",

@@ -24,6 +24,8 @@ quick = settings(max_examples=15, deadline=None, suppress_health_check=list(Heal
 def values(type: inspect.Type) -> st.SearchStrategy[Any]:
     """All values of a wire type, within its bounds."""
     match type:
+        case inspect.StrType() if type.pattern is not None:
+            return st.from_regex(type.pattern)
         case inspect.StrType():
             longest = 24 if type.max_length is None else min(type.max_length, 24)
             return st.text(TEXT, min_size=type.min_length or 0, max_size=longest)
@@ -43,6 +45,8 @@ def values(type: inspect.Type) -> st.SearchStrategy[Any]:
             return st.sampled_from(type.values)
         case inspect.ListType():
             return st.lists(values(type.item_type), max_size=3)
+        case inspect.DictType():
+            return st.dictionaries(values(type.key_type), values(type.value_type), max_size=3)
         case inspect.UnionType():
             return st.one_of([values(one) for one in type.types])
         case inspect.StructType():
@@ -60,10 +64,19 @@ def messages(type: inspect.StructType) -> st.SearchStrategy[Struct]:
     """All messages of a type; a reading holds a value or a reason."""
     fields = {field.name: field.type for field in type.fields}
     kind: Any = getattr(type.cls, "__origin__", type.cls)
+    if kind is wire.Result:
+        return st.one_of([_results(fields, failed) for failed in (True, False)])
     if kind is not wire.Reading:
         return st.builds(kind, **{name: values(inner) for name, inner in fields.items()})
     value, reason, code = (_present(fields[name]) for name in ("value", "reason", "code"))
     return st.builds(kind, value=value) | st.builds(kind, reason=reason, code=st.none() | code)
+
+
+def _results(fields: dict[str, inspect.Type], failed: bool) -> st.SearchStrategy[Struct]:
+    """All results; a failed one says why, and no other does."""
+    outcome = st.just("failed") if failed else st.sampled_from(["succeeded", "cancelled", "released"])
+    odd = {"outcome": outcome, "failure": _present(fields["failure"]) if failed else st.none()}
+    return st.builds(wire.Result, **{name: values(inner) for name, inner in fields.items()} | odd)
 
 
 def _present(type: inspect.Type) -> st.SearchStrategy[Any]:
