@@ -12,7 +12,7 @@ from random import SystemRandom
 from threading import Event, Thread, main_thread
 from uuid import uuid4
 
-from agent import __version__, config, facts, health, logs, protocol, wire
+from agent import __version__, config, facts, health, logs, premises, protocol, wire
 from agent.client import Client, trust
 from agent.clock import SystemClock
 from agent.config import Config, ConfigError
@@ -177,6 +177,11 @@ def main(_: object = None) -> int:
         log.warning("%s", warning)
     if not settings.link.verified:
         log.warning("TLS is not verified: whoever sits on the way can read and take over this node's credential")
+    refused = premises.faults(volumes_of(settings), allow_ephemeral=settings.allow_ephemeral_state)
+    for reason in refused:
+        log.critical("%s", reason)
+    if refused:
+        return refused[0].exit_code
     state = State(settings.state_dir)
     try:
         state.prepare(allow_ephemeral=settings.allow_ephemeral_state)

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from agent import config, daemon, health, mounts, protocol, trouble, volumes, wire
+from agent import config, daemon, health, mounts, premises, protocol, trouble, volumes, wire
 from agent.client import Client, Reply, trust
 from agent.config import Config, ConfigError, Link
 from agent.gpus import Gpus
@@ -106,19 +106,17 @@ def state(settings: Config) -> Iterator[Finding]:
 def disks(settings: Config) -> Iterator[Finding]:
     """The four data volumes."""
     for volume in daemon.volumes_of(settings):
-        found = volumes.facts(volume)
         subject = f"volume {volume.name}"
-        if found.total_bytes.value is None:
+        refused = premises.fault(volume, allow_ephemeral=settings.allow_ephemeral_state)
+        if refused is not None:
+            yield Finding("FAIL", subject, str(refused), refused.exit_code)
+            continue
+        found = volumes.facts(volume)
+        if found.total_bytes.value is None or not found.writable.value:
             level: Literal["warn", "FAIL"] = "FAIL" if volume.name == "state" else "warn"
             text = f"{volume.path} cannot be looked at ({_why(found.total_bytes)}). Mount a folder there."
-            yield Finding(level, subject, text, EXIT_CONFIG if level == "FAIL" else EXIT_OK)
-            continue
-        if not found.writable.value:
-            text = (
-                f"{volume.path} cannot be written by uid {os.geteuid()} ({_why(found.writable)}). "
-                f"Run: chown -R {os.geteuid()}:{os.getegid()} {volume.path}"
-            )
-            level = "FAIL" if volume.name == "state" else "warn"
+            if found.total_bytes.value is not None:
+                text = f"{volume.path} cannot be written ({_why(found.writable)})."
             yield Finding(level, subject, text, EXIT_CONFIG if level == "FAIL" else EXIT_OK)
             continue
         free = found.free_bytes.value or 0

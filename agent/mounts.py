@@ -74,6 +74,11 @@ def ephemeral(path: Path, root: Path = Path("/")) -> bool:
     return mount.point == Path("/") and not whole_disk
 
 
+def holds_a_system(path: Path) -> bool:
+    """Whether ``path`` looks like the root of a whole system, such as a host's ``/`` mounted there."""
+    return all(os.path.isdir(path / name) for name in ("dev", "etc", "proc", "sys"))
+
+
 def _unescape(text: str) -> str:
     for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
         text = text.replace(code, char)

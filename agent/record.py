@@ -24,6 +24,7 @@ class StateError(Exception):
     ├── Unwritable   exit 74: no right to write, read-only, full, or not a folder
     ├── Busy         exit 75: another agent runs on this folder
     ├── Ephemeral    exit 78: the folder dies with the container
+    ├── HostRoot     exit 78: the folder is the root of a whole system
     └── Corrupt      exit 78: a file is damaged and there is no good copy (`state_corrupt`)
     """
 
@@ -44,6 +45,19 @@ class Ephemeral(StateError):
     """The folder would be lost with the container, and with it the node's identity."""
 
     exit_code = 78
+
+
+class HostRoot(StateError):
+    """The folder is the root of a whole system, which must never be an agent's to write to."""
+
+    exit_code = 78
+
+    def __init__(self, path: Path, variable: str) -> None:
+        super().__init__(
+            f"{path} is the root of a whole system: what the agent writes and removes there would be the host's. "
+            "Nothing was changed. Mount a narrow folder made for it (Compose: "
+            f"{variable}=/srv/modelforge-node-agent/{path.name})."
+        )
 
 
 class Corrupt(StateError):

@@ -17,8 +17,8 @@ from typing import IO
 from uuid import UUID
 
 from agent import atomic
-from agent.mounts import ephemeral
-from agent.record import Busy, Corrupt, Ephemeral, Record, Unwritable, advice, is_credential, is_node_id
+from agent.mounts import ephemeral, holds_a_system
+from agent.record import Busy, Corrupt, Ephemeral, HostRoot, Record, Unwritable, advice, is_credential, is_node_id
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +35,8 @@ class State:
 
     def prepare(self, *, allow_ephemeral: bool, root: Path = Path("/")) -> None:
         """Prove that the folder can be written and outlives the container, before anything depends on it."""
+        if holds_a_system(self.folder):  # before the first write, and before any advice to change rights there
+            raise HostRoot(self.folder, "MODELFORGE_AGENT_STATE_VOLUME")
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             probe = self.folder / ".preflight"

@@ -47,7 +47,7 @@ def facts(volume: Volume, root: Path = Path("/")) -> wire.VolumeFacts:
         is_mount=_of(mount, lambda m: readings.UNSUPPORTED if m.filesystem is None else Reading(value=m.here)),
         filesystem=_of(mount, lambda m: readings.UNSUPPORTED if m.filesystem is None else readings.said(m.filesystem)),
         device_id=_of(status, lambda s: readings.said(f"{os.major(s.st_dev)}:{os.minor(s.st_dev)}")),
-        writable=_of(status, lambda _: _writable(path)),
+        writable=_of(status, lambda _: writable(path)),
         total_bytes=_of(space, lambda s: readings.size(s.f_blocks * s.f_frsize)),
         free_bytes=_of(space, _free),
         inodes_total=_of(space, lambda s: readings.count(s.f_files) if s.f_files else readings.UNSUPPORTED),
@@ -59,6 +59,11 @@ def telemetry(volume: Volume) -> wire.VolumeTelemetry:
     """How full the volume is."""
     space = _ask(volume.path, "look", lambda: os.statvfs(volume.path), LOOK_WITHIN)
     return wire.VolumeTelemetry(name=readings.text(volume.name) or "unnamed", free_bytes=_of(space, _free))
+
+
+def holds_a_system(path: Path, within: timedelta = LOOK_WITHIN) -> bool:
+    """Whether a host's root is mounted there; a file server that does not answer is none."""
+    return _ask(path, "look", lambda: mounts.holds_a_system(path), within).value is True
 
 
 def _stat(path: Path) -> os.stat_result:
@@ -99,9 +104,9 @@ def _ask(path: Path, kind: str, work: Callable[[], T], within: timedelta) -> Rea
         return Reading(reason="error", code=errno.EAGAIN)
 
 
-def _writable(path: Path) -> Reading[bool]:
+def writable(path: Path, within: timedelta = WRITE_WITHIN) -> Reading[bool]:
     """Whether a file can be made, flushed and removed; False carries the errno that says why not."""
-    tried: Reading[bool] = _ask(path, "write", lambda: _write(path), WRITE_WITHIN)
+    tried: Reading[bool] = _ask(path, "write", lambda: _write(path), within)
     if tried.reason is not None and tried.code in _UNWRITABLE:
         return Reading(value=False, code=tried.code)
     return tried
