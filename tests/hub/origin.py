@@ -137,14 +137,15 @@ class _Handler(BaseHTTPRequestHandler):
         request.whole = True
 
     def _body(self, request: Request, answer: Answer, fault: Fault) -> None:
-        pace = fault.bytes_per_second or self.server.origin.bytes_per_second
         stops = [at for at in (fault.cut_at, fault.stall_at) if at is not None]
         left = min([answer.length, *stops])
-        if isinstance(answer.content, OnDisk) and self.server.context is None and not (pace or stops or answer.chunked):
+        paced = fault.bytes_per_second or self.server.origin.bytes_per_second
+        odd = paced or stops or answer.chunked or self.server.context is not None
+        if isinstance(answer.content, OnDisk) and not odd:
             self._from_disk(request, answer, answer.content)
             return
         for piece in answer.content.pieces(answer.start, left):
-            self._write(request, piece, pace, chunked=answer.chunked)
+            self._write(request, piece, fault, chunked=answer.chunked)
         if fault.stall_at is not None and fault.stall_at < answer.length:
             self.server.closing.wait()
         if left < answer.length or request.bytes_sent < left:
@@ -152,10 +153,13 @@ class _Handler(BaseHTTPRequestHandler):
         if answer.chunked:
             self.wfile.write(b"0\r\n\r\n")
 
-    def _write(self, request: Request, piece: bytes | memoryview, pace: float | None, *, chunked: bool) -> None:
-        step = max(int(pace * SLICE_SECONDS), 1) if pace else len(piece)
-        for at in range(0, len(piece), step):
+    def _write(self, request: Request, piece: bytes | memoryview, fault: Fault, *, chunked: bool) -> None:
+        at = 0
+        while at < len(piece):
+            pace = fault.bytes_per_second or self.server.origin.bytes_per_second  # it may change under way
+            step = max(int(pace * SLICE_SECONDS), 1) if pace else len(piece)
             part = piece[at : at + step]
+            at += step
             self.wfile.write(b"%x\r\n%b\r\n" % (len(part), bytes(part)) if chunked else part)
             request.bytes_sent += len(part)
             if pace:
