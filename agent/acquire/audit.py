@@ -38,13 +38,18 @@ def verify(order: wire.VerifyOrder, *, root: Path, brake: Brake, tally: Tally) -
 
 
 def intact(tree: Tree, path: str, file: PlannedFile, *, brake: Brake | None = None, tally: Tally | None = None) -> bool:
-    """Whether the planned bytes lie at that path below the root, read whole."""
+    """Whether the planned bytes lie at that path below the root, read whole; ``tally`` counts what was read."""
+
+    def read_on(count: int) -> None:
+        if tally is not None:
+            tally.add(done=count)
+
     try:
         fd = tree.open(path)
     except OSError as error:
         return _only_damage(error)
     try:
-        return digests.of(fd, file, brake=brake, tally=tally) == file.digest
+        return digests.of(fd, file, brake=brake, read_on=read_on) == file.digest
     except OSError as error:
         return _only_damage(error)
     finally:

@@ -1,14 +1,15 @@
 """Reads a file once and says what its bytes hash to."""
 
 import os
+from collections.abc import Callable
 
-from agent.acquire.terms import Brake, PlannedFile, Tally
+from agent.acquire.terms import Brake, PlannedFile
 
 CHUNK_BYTES = 1024 * 1024
 
 
-def of(fd: int, file: PlannedFile, *, brake: Brake | None = None, tally: Tally | None = None) -> str:
-    """The digest, of the file's own kind, of an open file's bytes from its start; ``tally`` counts them as done.
+def of(fd: int, file: PlannedFile, *, brake: Brake | None = None, read_on: Callable[[int], None] | None = None) -> str:
+    """The digest, of the file's own kind, of an open file's bytes from its start; ``read_on`` hears how many were read.
 
     A file longer or shorter than planned has no digest: "" (a git blob's would hash its size with it).
     """
@@ -25,6 +26,6 @@ def of(fd: int, file: PlannedFile, *, brake: Brake | None = None, tally: Tally |
             return ""
         hasher.update(buffer[:read])
         at += read
-        if tally is not None:
-            tally.add(done=read)
+        if read_on is not None:
+            read_on(read)
     return hasher.hexdigest()

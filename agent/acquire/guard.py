@@ -1,4 +1,4 @@
-"""Whether a snapshot fits: its missing bytes, what other jobs will write, and what must stay free, against what is free."""
+"""Whether a snapshot fits: its missing bytes, what other jobs will write and what must stay free, against the disk."""
 
 import os
 from collections.abc import Callable

@@ -11,6 +11,7 @@ from msgspec import Meta
 from agent.acquire import names, places
 from agent.acquire.paths import Tree
 from agent.acquire.terms import Plan, PlannedFile
+from agent.wire import AcquireOrder
 
 NAME = "manifest.json"
 OTHER_NAME = names.OUR_MANIFEST  # where the repository has a manifest.json of its own
@@ -40,6 +41,10 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     repo_id: str
     commit: Annotated[str, Meta(pattern=r"^[0-9a-f]{40}$")]
     selection: str = ""  # digest of the patterns that selected the files; "" for all
+    revision: str = ""  # as it was ordered
+    allow_patterns: list[str] = []
+    ignore_patterns: list[str] = []
+    allow_formats: list[str] = []  # beside those that only hold data
     bytes: _Size
     files: list[Entry]
     published_at: datetime
@@ -56,12 +61,16 @@ def name(paths: Collection[str]) -> str:
     return OTHER_NAME if any(path.casefold() == NAME for path in paths) else NAME
 
 
-def render(plan: Plan, now: datetime) -> bytes:
-    """The manifest of a plan, as it is written."""
+def render(plan: Plan, order: AcquireOrder, now: datetime) -> bytes:
+    """The manifest of a plan, as it is written, with what was ordered for who looks at it later."""
     made = Manifest(
         repo_id=plan.repo_id,
         commit=plan.commit,
         selection=plan.selection,
+        revision=order.revision,
+        allow_patterns=order.allow_patterns,
+        ignore_patterns=order.ignore_patterns,
+        allow_formats=list(order.allow_formats),
         bytes=plan.bytes,
         files=[Entry(f.path, f.size, f.sha256, f.git_sha1) for f in plan.files],
         published_at=now,

@@ -89,6 +89,15 @@ class Tree:
         with self.folder(path) as fd:
             yield from _files(fd, "")
 
+    def folders(self, path: str) -> Iterator[str]:
+        """All folders below ``path``, by their names below ``path``, the inner ones before those they lie in."""
+        for name in self.names(path):
+            inner = f"{path}/{name}" if path else name
+            found = self.stat(inner)
+            if found is not None and stat.S_ISDIR(found.st_mode):
+                yield from (f"{name}/{deeper}" for deeper in self.folders(inner))
+                yield name
+
     def mkdirs(self, path: str, mode: int = 0o755) -> None:
         """Make a folder and those on the way, each flushed into the one above; ``mode`` whatever the umask says."""
         made = self.fd
