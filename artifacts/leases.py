@@ -17,6 +17,7 @@ MAX_FRUITLESS = 20
 
 LASTING: frozenset[str] = frozenset(get_args(wire.LastingFailure))
 COURSE_POINTS = 120
+COURSE_STEP = 2.0  # seconds between two points at the least
 
 Point = Sequence[float]  # epoch seconds, bytes done, bytes per second
 
@@ -56,14 +57,13 @@ def pause(spent: int) -> timedelta:
 
 
 def with_point(course: Sequence[Point], point: Point) -> list[Point]:
-    """The course with one point more, thinned to every second one where it grows too long.
-
-    Points stand about as far apart at the beginning as at the end: what comes sooner than that takes the place of the
-    last one, so that the newest is always shown.
-    """
-    points = list(course)
-    if len(points) >= 2 and point[0] - points[-2][0] < (points[-1][0] - points[0][0]) / COURSE_POINTS:
-        points[-1] = point
-    else:
-        points.append(point)
-    return points if len(points) <= COURSE_POINTS else [*points[:-1:2], points[-1]]
+    """The course with one point more, thinned so that points stand evenly apart; the newest is always shown."""
+    points = [*course, point]
+    begun, apart = points[0][0], COURSE_STEP
+    while point[0] - begun >= apart * (COURSE_POINTS - 1):
+        apart *= 2
+    thinned: dict[int, Point] = {}
+    for one in points:
+        thinned.setdefault(int((one[0] - begun) // apart), one)
+    kept = list(thinned.values())[: COURSE_POINTS - 1]
+    return kept if kept[-1] is point else [*kept, point]

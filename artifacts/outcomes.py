@@ -15,6 +15,9 @@ from nodes.audit import record
 from nodes.callers import Caller, Refused
 from nodes.event_types import EventType
 
+MOST_BYTES = 2**50
+"""Of one snapshot, so that sums over many stay within what a database counts."""
+
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -60,6 +63,8 @@ def _published(job: Job, said: wire.Published, by: Caller, now: datetime) -> Non
         raise _unfit("published.snapshot", f"The snapshot of this order is published as {snapshot_of(job)}.")
     if not _SHA256.fullmatch(said.manifest_sha256):
         raise _unfit("published.manifest_sha256", "Give the SHA-256 of the manifest, 64 hex digits.")
+    if said.bytes > MOST_BYTES:
+        raise _unfit("published.bytes", "No snapshot is as large as that.")
     artifact = _artifact(job, said, by, now)
     endings.end(
         job,

@@ -10,14 +10,14 @@ from django.db import transaction
 from agent import wire
 from agent.protocol import Code
 from agent.wire import FieldError
-from artifacts import leases, locks, pins
+from artifacts import leases, locks, outcomes, pins
 from artifacts.models import Job
 from nodes.callers import NodeCaller, Refused
 
 STORED_EVERY = timedelta(seconds=2)
 """However often an agent speaks; sooner only where it comes to its next phase, or tells the commit."""
 
-MOST_BYTES = 2**63 - 1
+MOST_FETCHED = 2**60
 PHASES: tuple[str, ...] = get_args(wire.Phase)
 
 
@@ -62,7 +62,9 @@ def _refuse_unlikely(message: wire.Progress, fetched: int) -> None:
         errors.append(FieldError(field="bytes_done", detail="More bytes are done than there are in all."))
     if message.files_done > message.files_total:
         errors.append(FieldError(field="files_done", detail="More files are done than there are in all."))
-    if fetched > MOST_BYTES:
+    if message.bytes_total > outcomes.MOST_BYTES:
+        errors.append(FieldError(field="bytes_total", detail="No snapshot is as large as that."))
+    if fetched > MOST_FETCHED:
         errors.append(FieldError(field="bytes_fetched", detail="All attempts together fetched more than can be."))
     if errors:
         raise Refused(Code.INVALID, "; ".join(f"{e.field}: {e.detail}" for e in errors), errors=errors)
