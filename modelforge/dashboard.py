@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db.models import Case, Count, IntegerField, Q, Sum, Value, When
 from django.http import HttpRequest
 
+from artifacts.admin.overview import overview
 from nodes.admin.access import clock, may_act, may_read
 from nodes.admin.flags import Flag, flags_of
 from nodes.admin.fleet import FLAGS, fleet, is_, needs_attention
@@ -61,6 +62,7 @@ def home(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         vram=Sum("memory_bytes", filter=Q(missing_since=None)),
     )
     total = counts["total"]
+    models = overview(now)
     return context | {
         "now": now,
         "may_act": may_act(request),
@@ -70,7 +72,9 @@ def home(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         "gpus_missing": hardware["missing"],
         "vram": size(hardware["vram"]) if hardware["vram"] else "—",
         "attention": _attention(now) if counts["attention"] else [],
-        "attention_more": max(counts["attention"] - ATTENTION_SHOWN, 0),
+        "attention_more": max(counts["attention"] - ATTENTION_SHOWN, 0) + models.concerned - len(models.concerns),
+        "models": models,
+        "concerned": counts["attention"] + models.concerned,
         "plane": _plane(now),
         "picture": _online_over_time(now, counts["online"]) if total else None,
         "events": list(events()[:HISTORY_SHOWN]),

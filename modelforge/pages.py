@@ -60,6 +60,30 @@ UNFOLD: dict[str, Any] = {
                 ],
             },
             {
+                "title": "Models",
+                "separator": True,
+                "items": [
+                    {
+                        "title": "Artifacts",
+                        "icon": "deployed_code",
+                        "link": reverse_lazy("admin:artifacts_artifact_changelist"),
+                        "permission": "nodes.admin.access.may_read",
+                    },
+                    {
+                        "title": "Jobs",
+                        "icon": "download",
+                        "link": reverse_lazy("admin:artifacts_job_changelist"),
+                        "permission": "nodes.admin.access.may_read",
+                    },
+                    {
+                        "title": "Storage roots",
+                        "icon": "hard_drive",
+                        "link": reverse_lazy("admin:artifacts_storageroot_changelist"),
+                        "permission": "nodes.admin.access.may_read",
+                    },
+                ],
+            },
+            {
                 "title": "Trust",
                 "separator": True,
                 "items": [

@@ -99,7 +99,7 @@ class ArtifactAdmin(SubjectAdmin):
     page = "modelforge/artifact.html"
     named = "Artifacts"
     empty = "Nothing was published yet. Order a model, and it is listed here once every byte of it is verified."
-    list_display = ["what", "state_shown", "where", "size_shown", "published", "verified"]
+    list_display = ["repository", "state_shown", "where", "size_shown", "published", "verified"]
     list_filter = [ArtifactStateFilter, NodeFilter, RootFilter]
     search_fields = ["repo_id", "revision", "commit", "node__display_name", "snapshot"]
     search_help_text = "Repository, revision, commit, node, folder"
@@ -146,7 +146,7 @@ class ArtifactAdmin(SubjectAdmin):
         }
 
     @admin.display(description="Artifact", ordering="repo_id")
-    def what(self, artifact: Artifact) -> SafeString:
+    def repository(self, artifact: Artifact) -> SafeString:
         """Repository, commit, revision."""
         part = " · part of it" if artifact.selection else ""
         return name(artifact, artifact.repo_id, f"{artifact.commit[:12]} · {artifact.revision[:40]}{part}")

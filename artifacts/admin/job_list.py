@@ -28,7 +28,7 @@ class JobAdmin(SubjectAdmin):
     page = "modelforge/job.html"
     named = "Jobs"
     empty = "Nothing was ordered yet. Order a model into a verified storage root."
-    list_display = ["what", "state_shown", "where", "progress_shown", "pace", "attempts", "made"]
+    list_display = ["repository", "state_shown", "where", "progress_shown", "pace", "attempts", "made"]
     list_filter = [JobStateFilter, JobTypeFilter, NodeFilter, RootFilter]
     search_fields = ["repo_id", "revision", "commit", "node__display_name", "failure_code", "created_by"]
     search_help_text = "Repository, revision, commit, node, failure"
@@ -59,7 +59,7 @@ class JobAdmin(SubjectAdmin):
         return job_page.context(subject, now, acting=may_act(request))
 
     @admin.display(description="Job", ordering="repo_id")
-    def what(self, job: Job) -> SafeString:
+    def repository(self, job: Job) -> SafeString:
         """Repository, type and revision."""
         return name(job, job.repo_id, f"{does(job)} · {job.revision}")
 

@@ -13,6 +13,7 @@ from artifacts import storage
 from artifacts.admin.root_forms import RegistrationForm, RevisionForm, by_form
 from artifacts.admin.subjects import list_of, page_of
 from artifacts.models import StorageRoot
+from nodes.admin.access import clock
 from nodes.admin.act_page import ActPage, Trail
 from nodes.admin.forms import ReasonForm
 from nodes.callers import Caller, Refused
@@ -71,7 +72,7 @@ class Register(ActPage):
             volumes = volumes.filter(node=node)
         shown = volumes.defer("node__facts", "facts").order_by("node__display_name")[: VOLUMES_SHOWN + 1]
         told = [(volume, size(volume.free_bytes), size(volume.total_bytes)) for volume in shown]
-        return {"volumes": told[:VOLUMES_SHOWN], "more_volumes": len(told) > VOLUMES_SHOWN}
+        return {"now": clock(), "volumes": told[:VOLUMES_SHOWN], "more_volumes": len(told) > VOLUMES_SHOWN}
 
     def act(self, subject: Any, form: forms.Form, *, by: Caller, now: datetime) -> HttpResponse:
         """Register it."""
