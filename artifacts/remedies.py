@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent import wire
+from artifacts.leases import LASTING
 from nodes.wording import size
 
 ROOT_FAULTS: dict[str, tuple[str, str]] = {
@@ -82,29 +83,16 @@ FAILURES: dict[str, tuple[str, str]] = {
     "unsupported": ("The agent cannot do this", "Run an agent of this control plane's release on the server."),
     "source_unavailable": (
         "The Hub did not answer",
-        "It is tried again by itself. If it lasts, check the server's way to the Hub: HF_ENDPOINT, proxy, DNS.",
+        "If it lasts, check the server's way to the Hub: HF_ENDPOINT, proxy, DNS.",
     ),
-    "rate_limited": (
-        "The Hub asked to wait",
-        "It goes on by itself when the time is over, and no attempt is spent. With a Hub token the limits are wider.",
-    ),
-    "stalled": (
-        "Bytes stopped coming",
-        "It is tried again by itself, from where it stopped. If it lasts, check the server's network.",
-    ),
+    "rate_limited": ("The Hub asked to wait", "That spends no attempt. With a Hub token the limits are wider."),
+    "stalled": ("Bytes stopped coming", "If it lasts, check the server's network. It goes on from where it stopped."),
     "verification_failed": (
         "The bytes are not what the repository says",
-        "It is tried again by itself. The bad file is in the node's quarantine. If it lasts, suspect a proxy or "
-        "mirror, the memory, or the disk.",
+        "The bad file is in the node's quarantine. Suspect a proxy or mirror, the memory, or the disk.",
     ),
-    "lease_lost": (
-        "The agent was not heard for the length of its lease",
-        "It goes on by itself when the agent is back. Look at the node's page.",
-    ),
-    "storage_error": (
-        "Reading or writing failed",
-        "It is tried again by itself. Look at the server's kernel log and at the disk.",
-    ),
+    "lease_lost": ("The agent was not heard for the length of its lease", "Look at the node's page."),
+    "storage_error": ("Reading or writing failed", "Look at the server's kernel log and at the disk."),
 }
 
 NUMBERS = {
@@ -135,9 +123,17 @@ def root_fault(fault: str) -> tuple[str, str]:
     return ROOT_FAULTS.get(fault, (fault.replace("_", " "), "Read the detail and the agent's log on the server."))
 
 
-def failure(code: str) -> tuple[str, str]:
-    """A job's failure as a title and a remedy; one that this release does not know, as it stands."""
-    return FAILURES.get(code, (code.replace("_", " "), "Read the detail and the agent's log on the server."))
+def failure(code: str, *, again: bool = False) -> tuple[str, str]:
+    """A job's failure as a title and a remedy; one that this release does not know, as it stands.
+
+    Args:
+        code: a ``wire.FailureCode``.
+        again: the job has not ended, and is tried again by itself.
+    """
+    title, remedy = FAILURES.get(code, (code.replace("_", " "), "Read the detail and the agent's log on the server."))
+    if code in LASTING:
+        return title, remedy
+    return title, f"It is tried again by itself. {remedy}" if again else f"Its attempts are spent. {remedy} Then retry."
 
 
 def numbers(told: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -163,7 +163,7 @@ class JobShown(serializers.ModelSerializer[Job]):
             "lasting": job.failure_code in leases.LASTING,
             "detail": job.failure_detail,
             "numbers": job.failure_numbers,
-            "remedy": remedies.failure(job.failure_code)[1],
+            "remedy": remedies.failure(job.failure_code, again=job.state in Job.ACTIVE)[1],
         }
 
 

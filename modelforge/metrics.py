@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Count, JSONField, OuterRef, Q, Subquery
+from django.db.models import Count, JSONField, OuterRef, Q, Subquery, Sum
 from django.http import HttpRequest, HttpResponse
 from drf_spectacular.utils import extend_schema
 from prometheus_client import CollectorRegistry
@@ -18,6 +18,7 @@ from rest_framework.permissions import AllowAny, BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from artifacts.models import Artifact, Job, StorageRoot
 from enrollment.auth import ADMIN_TOKEN_HEADER, AdminTokenAuthentication, Machine
 from nodes.audit import events
 from nodes.callers import Caller, IsReader
@@ -38,6 +39,9 @@ _MEASURED = {
     "temperature_celsius": ("modelforge_accelerator_temperature_celsius", "Temperature", 1),
     "power_watts": ("modelforge_accelerator_power_watts", "Power drawn", 1),
 }
+
+
+_OF_A_ROOT = ("state", "container_path", "free_bytes", "total_bytes", "proven_at", "node__display_name")
 
 
 class ScrapeAuthentication(AdminTokenAuthentication):
@@ -89,6 +93,9 @@ class Fleet(Collector):
         yield self._accelerators()
         yield from self._control_plane()
         yield from self._measured()
+        yield self._jobs()
+        yield from self._artifacts()
+        yield from self._roots()
 
     def _nodes(self) -> Metric:
         metric = GaugeMetricFamily("modelforge_nodes", "Nodes that are not retired", labels=["liveness", "enabled"])
@@ -148,6 +155,42 @@ class Fleet(Collector):
                     if value is not None:  # a reason is no number: nothing is told, never 0
                         gauges[field].add_metric([str(node_id), name, device["key"]], value * scale)
         yield from gauges.values()
+
+    def _jobs(self) -> Metric:
+        metric = GaugeMetricFamily("modelforge_jobs", "Jobs by where they stand", labels=["state"])
+        counts = dict(Job.objects.order_by().values_list("state").annotate(count=Count("pk")))
+        for state in Job.State.values:
+            metric.add_metric([state], counts.get(state, 0))
+        return metric
+
+    def _artifacts(self) -> Iterator[Metric]:
+        counts = GaugeMetricFamily("modelforge_artifacts", "Artifacts that lie on nodes", labels=["state"])
+        sizes = GaugeMetricFamily("modelforge_artifact_bytes", "Bytes of artifacts that lie on nodes", labels=["state"])
+        kept = Artifact.objects.filter(node__retired_at=None).exclude(state=Artifact.State.REMOVED).order_by()
+        found = {row[0]: row[1:] for row in kept.values_list("state").annotate(count=Count("pk"), sum=Sum("bytes"))}
+        for state in (Artifact.State.PUBLISHED, Artifact.State.DAMAGED):
+            count, total = found.get(state, (0, 0))
+            counts.add_metric([state], count)
+            sizes.add_metric([state], total)
+        yield from (counts, sizes)
+
+    def _roots(self) -> Iterator[Metric]:
+        labels = ["node_id", "node", "root_id", "path"]
+        verified = GaugeMetricFamily("modelforge_storage_root_verified", "1 where its agent proved it", labels=labels)
+        free = GaugeMetricFamily("modelforge_storage_root_free_bytes", "Free at the last proof", labels=labels)
+        total = GaugeMetricFamily("modelforge_storage_root_size_bytes", "Size of its file system", labels=labels)
+        age = GaugeMetricFamily("modelforge_storage_root_proof_age_seconds", "Since its last proof", labels=labels)
+        roots = StorageRoot.objects.filter(node__retired_at=None).exclude(state=StorageRoot.State.RETIRED)
+        for root in roots.select_related("node").only(*_OF_A_ROOT).order_by("pk")[:MOST_NODES]:
+            told = [str(root.node_id), root.node.display_name, str(root.pk), root.container_path]
+            verified.add_metric(told, root.state == StorageRoot.State.VERIFIED)
+            if root.proven_at is None:
+                continue  # nothing was measured, which is not 0
+            age.add_metric(told, (self.now - root.proven_at).total_seconds())
+            for metric, amount in ((free, root.free_bytes), (total, root.total_bytes)):
+                if amount is not None:
+                    metric.add_metric(told, amount)
+        yield from (verified, free, total, age)
 
     def _newest(self) -> Iterator[tuple[Any, str, dict[str, Any]]]:
         since = self.now - max(FRESH * settings.TELEMETRY_INTERVAL, timedelta(minutes=1))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from agent import wire
-from artifacts import leases, remedies
+from artifacts import remedies
 from artifacts.models import Artifact, Job, StorageRoot
 from nodes.admin.flags import Flag, heart_of, liveness_of
 from nodes.liveness import Liveness
@@ -41,7 +41,7 @@ def of_job(job: Job, now: datetime, *, ahead: Job | None = None) -> Iterator[Fla
     if job.state == Job.State.QUEUED:
         yield from _waiting(job, now, ahead)
     if job.state in Job.ACTIVE and job.failure_code:
-        title, remedy = remedies.failure(job.failure_code)
+        title, remedy = remedies.failure(job.failure_code, again=True)
         spent = f"{job.spent} of {job.max_attempts} attempts are spent."
         meaning = f"{_meaning(job)} {spent}".strip()
         yield Flag("attempt", "failed before", f"Last attempt: {title}", meaning, remedy, "warning", urgent=False)
@@ -130,11 +130,6 @@ def of_artifact(artifact: Artifact, now: datetime) -> Iterator[Flag]:
     if artifact.root.state == StorageRoot.State.UNVERIFIED and artifact.state != Artifact.State.REMOVED:
         meaning = f"The storage root {artifact.root} is unverified: whether the files are there is not known."
         yield Flag("root", "root", "Its root is unverified", meaning, "The root's page says what to do.", "warning")
-
-
-def lasting(job: Job) -> bool:
-    """Whether the failure is one that trying again does not mend."""
-    return job.failure_code in leases.LASTING
 
 
 def does(job: Job) -> str:

@@ -19,6 +19,7 @@ from artifacts.admin.subjects import SubjectAdmin, name, place
 from artifacts.models import Job
 from nodes.admin.access import clock, may_act
 from nodes.markup import when
+from nodes.wording import DASH
 
 
 @admin.register(Job)
@@ -66,7 +67,7 @@ class JobAdmin(SubjectAdmin):
     @admin.display(description="State", ordering="state")
     def state_shown(self, job: Job) -> SafeString:
         """State, phase, failure."""
-        return tables.job_state(job)
+        return tables.job_state(job, clock())
 
     @admin.display(description="Node", ordering="node__display_name")
     def where(self, job: Job) -> SafeString:
@@ -81,10 +82,11 @@ class JobAdmin(SubjectAdmin):
     @admin.display(description="Rate")
     def pace(self, job: Job) -> SafeString:
         """Rate, and what is left."""
-        left = progress.left(job)
-        said = f"{left} left" if job.eta_seconds is not None and job.state == Job.State.RUNNING else ""
+        now = clock()
+        left = progress.left(job, now)
+        said = f"{left} left" if left != DASH else ""
         return format_html(
-            '<span class="mf-line">{}</span><span class="mf-line mf-subtle">{}</span>', progress.rate(job), said
+            '<span class="mf-line">{}</span><span class="mf-line mf-subtle">{}</span>', progress.rate(job, now), said
         )
 
     @admin.display(description="Attempt", ordering="attempt")

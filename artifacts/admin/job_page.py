@@ -39,12 +39,10 @@ def context(job: Job, now: datetime, *, acting: bool) -> dict[str, Any]:
         "percent": progress.percent(job),
         "level": progress.level(job),
         "amount": progress.amount(job),
-        "rate": progress.rate(job),
-        "left": progress.left(job),
-        "figures": _figures(job),
+        "figures": _figures(job, now),
         "order_rows": _order(job),
         "lease_rows": _lease(job, now),
-        "preflight_rows": _preflight(job.preflight),
+        "preflight": _preflight(job.preflight),
         "verified_rows": _verified(job.verified),
         "damaged": list((job.verified or {}).get("damaged", []))[:DAMAGED_SHOWN],
         "pictures": course.pictures(job, now),
@@ -71,7 +69,7 @@ def _verbs(job: Job) -> list[Button]:
     return buttons
 
 
-def _figures(job: Job) -> list[tuple[str, str, str]]:
+def _figures(job: Job, now: datetime) -> list[tuple[str, str, str]]:
     """What stands beside the bar: a label, a value, a tooltip."""
     if job.progress_at is None:
         return []
@@ -82,7 +80,11 @@ def _figures(job: Job) -> list[tuple[str, str, str]]:
         ("Reused", size(job.bytes_reused), "From other snapshots or the Hub cache, verified like all else"),
     ]
     if job.state == Job.State.RUNNING:
-        return [("Rate", progress.rate(job), "As the agent told last"), ("Left", progress.left(job), ""), *figures]
+        return [
+            ("Rate", progress.rate(job, now), "As the agent told last"),
+            ("Left", progress.left(job, now), ""),
+            *figures,
+        ]
     return figures
 
 
@@ -128,18 +130,19 @@ def _lease(job: Job, now: datetime) -> list[Row]:
     return rows
 
 
-def _preflight(told: dict[str, Any] | None) -> list[Row]:
+def _preflight(told: dict[str, Any] | None) -> list[tuple[str, str, str]]:
     if told is None:
         return []
+    largest = f"{size(told.get('largest_bytes'))} · {told.get('largest_file') or DASH}"
     return [
-        Row("Files", str(told.get("files", DASH))),
-        Row("Bytes", size(told.get("bytes"))),
-        Row("Largest file", f"{told.get('largest_file') or DASH} ({size(told.get('largest_bytes'))})"),
-        Row("Gated", "yes" if told.get("gated") else "no"),
-        Row("Fits", "yes" if told.get("fits") else "no"),
-        Row("Needed", size(told.get("needed_bytes")), "Still to be written, reserve and other jobs included"),
-        Row("Free", size(told.get("free_bytes"))),
-        Row("Would be refused", told.get("refused") or "no"),
+        ("Files", str(told.get("files", DASH)), ""),
+        ("Bytes", size(told.get("bytes")), ""),
+        ("Room", "enough" if told.get("fits") else "not enough", ""),
+        ("Needed", size(told.get("needed_bytes")), "Still to be written, reserve and other jobs included"),
+        ("Free", size(told.get("free_bytes")), ""),
+        ("Gated", "yes" if told.get("gated") else "no", ""),
+        ("Would be refused", "yes" if told.get("refused") else "no", str(told.get("refused") or "")),
+        ("Largest file", largest, ""),
     ]
 
 

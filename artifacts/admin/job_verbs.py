@@ -48,7 +48,7 @@ class PatternsField(forms.CharField):
 class OrderForm(forms.Form):
     """A snapshot of the Hub, and where it shall go."""
 
-    root = choice("Storage root", [], initial="", help_text="Only verified roots are offered.")
+    root = choice("Storage root", [], initial="")
     repo_id = text("Repository", most=200, required=True, placeholder="organization/model", help_text="On the Hub.")
     revision = text("Revision", most=250, required=True, help_text="A branch, a tag or a commit. It is pinned first.")
     allow_patterns = PatternsField("Only these files", "One pattern a line; empty: all files. * crosses folders.")

@@ -84,8 +84,8 @@ def _running(now: datetime) -> list[dict[str, Any]]:
             "share": progress.share(job),
             "percent": progress.percent(job),
             "amount": progress.amount(job),
-            "rate": progress.rate(job),
-            "left": progress.left(job),
+            "rate": progress.rate(job, now),
+            "left": progress.left(job, now),
             "heard_at": job.progress_at,
             "flags": list(of_job(job, now)),
         }

@@ -57,16 +57,21 @@ def amount(job: Job) -> str:
     return whole if job.bytes_done >= job.bytes_total else f"{size(job.bytes_done)} of {whole}"
 
 
-def rate(job: Job) -> str:
-    """Bytes per second, while it runs."""
-    if job.state != Job.State.RUNNING or not job.bytes_per_second:
+def heard(job: Job, now: datetime) -> bool:
+    """Whether its agent holds it under a lease that has not run out."""
+    return job.state == Job.State.RUNNING and job.lease_expires_at is not None and job.lease_expires_at > now
+
+
+def rate(job: Job, now: datetime) -> str:
+    """Bytes per second, while it runs and its agent is heard."""
+    if not heard(job, now) or not job.bytes_per_second:
         return DASH
     return f"{size(job.bytes_per_second)}/s"
 
 
-def left(job: Job) -> str:
-    """What the agent reckons that is left, while it runs."""
-    if job.state != Job.State.RUNNING or job.eta_seconds is None:
+def left(job: Job, now: datetime) -> str:
+    """What the agent reckons that is left, while it runs and its agent is heard."""
+    if not heard(job, now) or job.eta_seconds is None:
         return DASH
     return f"about {span(timedelta(seconds=job.eta_seconds))}"
 
@@ -90,12 +95,12 @@ def cell(job: Job, now: datetime) -> SafeString | str:
     done = share(job)
     if done is None:
         return DASH
-    heard: SafeString | str = percent(job)
+    told: SafeString | str = percent(job)
     if job.state == Job.State.RUNNING and job.progress_at is not None:
-        heard = format_html("{}, heard {}", heard, when(job.progress_at, now))
+        told = format_html("{}, heard {}", told, when(job.progress_at, now))
     return format_html(
         '<span class="mf-measure mf-progress">{}<span class="mf-line mf-subtle">{}<br>{}</span></span>',
         bar(done, level(job)),
         amount(job),
-        heard,
+        told,
     )

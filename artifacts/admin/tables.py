@@ -32,10 +32,12 @@ class Table:
     rows: list[list[Any]]
 
 
-def job_state(job: Job) -> SafeString:
+def job_state(job: Job, now: datetime) -> SafeString:
     """A job's state, with its phase while it runs, and its failure."""
     shown = badge(job.state, progress.TONES[Job.State(job.state)], job.failure_detail)
     if job.state == Job.State.RUNNING:
+        if not progress.heard(job, now):
+            return format_html("{} {}", shown, chip("not heard", "warning", "Its lease ran out"))
         return format_html('{}<span class="mf-line mf-subtle">{}</span>', shown, progress.phase(job))
     if job.state == Job.State.FAILED:
         title, remedy = remedies.failure(job.failure_code)
@@ -62,7 +64,7 @@ def jobs(listed: Iterable[Job], now: datetime, *, with_node: bool = True) -> Tab
             format_html(
                 '{}<span class="mf-line mf-subtle">{} · {}</span>', link(job, job.repo_id), does(job), job.revision[:40]
             ),
-            job_state(job),
+            job_state(job, now),
             *([link(job.node)] if with_node else []),
             progress.cell(job, now),
             when(job.created_at, now),

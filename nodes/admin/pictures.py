@@ -70,7 +70,8 @@ class Picture:
     def times(self) -> list[tuple[float, str]]:
         """Five instants in percent from the left, with their words (UTC)."""
         length = self.until - self.since
-        form = "%H:%M" if length <= timedelta(days=2) else "%b %-d"
+        short = "%H:%M:%S" if length < timedelta(minutes=15) else "%H:%M"
+        form = short if length <= timedelta(days=2) else "%b %-d"
         return [(25 * i, f"{(self.since + length * i / 4).astimezone(UTC):{form}}") for i in range(5)]
 
     @property
