@@ -1,0 +1,131 @@
+"""An answer: its head, and its body straight from the socket into the caller's memory.
+
+The standard library's HTTP client reads the head. A body of a known length is read from the socket itself, as many
+bytes as lie there: nothing is copied twice, and a watchdog sees each byte move.
+"""
+
+import http.client
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from typing import Protocol
+
+from agent.acquire.dial import Stream
+from agent.acquire.faults import Fault
+from agent.acquire.limits import Limits
+from agent.acquire.source import Origin
+from agent.acquire.terms import Failed
+
+_HEAD_BYTES = 64 * 1024  # more than the library's buffer: one such read empties it
+_DRAIN_BYTES = 64 * 1024  # of an unwanted body, to keep the connection; a longer one is cut off
+
+
+class Asked(Protocol):
+    """The connection that the answer came on."""
+
+    @property
+    def origin(self) -> Origin:
+        """Who answers."""
+
+    @property
+    def host(self) -> str:
+        """For messages."""
+
+    def read(self, receive: Callable[[], int]) -> int:
+        """One read, watched."""
+
+    def close(self) -> None:
+        """For good."""
+
+
+class Answer:
+    """The head of an answer, and its body as it comes."""
+
+    def __init__(self, line: Asked, response: http.client.HTTPResponse, limits: Limits, stream: Stream | None) -> None:
+        self.line = line
+        self.status = response.status
+        self.headers = response.headers
+        self.length = response.length  # of the body; None: not told
+        self._response = response
+        self._left = response.length
+        self._stream = stream if response.length is not None else None  # None: only the library can read this body
+        self._early: bytes | None = None  # of the body, read with the head
+        self._limits = limits
+        self._bytes, self._seconds = 0, 0.0
+        self._fault: Exception | None = None
+
+    def fill(self, view: memoryview, within: timedelta) -> int:
+        """Bytes of the body until ``view`` is full or the time is up, at least one; 0 at the end."""
+        if self._fault is not None:
+            raise self._fault
+        got = 0
+        began = time.monotonic()
+        while got < len(view):
+            try:
+                count = self._some(view[got:])
+            except (Fault, Failed) as fault:
+                if got == 0:
+                    raise
+                self._fault = fault  # what came before it counts
+                break
+            now = time.monotonic()
+            got += count
+            if count == 0 or now - began > within.total_seconds():
+                break
+        self._weigh(got, time.monotonic() - began)
+        return got
+
+    def finish(self) -> None:
+        """Done with it: a body that was read whole leaves the connection open, any other ends it."""
+        if self._left == 0 or self._response.isclosed():
+            self._response.close()
+        else:
+            self.line.close()
+
+    def drain(self) -> None:
+        """Read a short body that nobody wants."""
+        spare = memoryview(bytearray(_DRAIN_BYTES))
+        if self._left is None or self._left <= len(spare):
+            with suppress(Fault, Failed):
+                while self.fill(spare, timedelta(seconds=1)):
+                    pass
+        self.finish()
+
+    def _some(self, view: memoryview) -> int:
+        if self._left == 0:
+            return 0
+        if self._early is None:
+            self._early = b""
+            self.line.read(self._begin)
+        if self._early:
+            count = min(len(view), len(self._early))
+            view[:count], self._early = self._early[:count], self._early[count:]
+        elif self._stream is None:
+            count = self.line.read(lambda: self._through_the_library(view))
+        else:
+            wanted = view if self._left is None else view[: self._left]
+            receive = self._stream.recv_into
+            count = self.line.read(lambda: receive(wanted))
+        if self._left is not None:
+            self._left -= count
+        return count
+
+    def _begin(self) -> int:
+        self._early = self._response.read1(_HEAD_BYTES)
+        return len(self._early)
+
+    def _through_the_library(self, view: memoryview) -> int:
+        data = self._response.read1(len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def _weigh(self, count: int, seconds: float) -> None:
+        """Only time spent waiting counts, so that our own bandwidth limit is nobody's fault."""
+        self._bytes += count
+        self._seconds += seconds
+        if self._seconds >= self._limits.drip.total_seconds():
+            if self._bytes < self._limits.slowest_bytes_per_second * self._seconds:
+                said = f"{self.line.host} sends less than {self._limits.slowest_bytes_per_second:.0f} bytes per second."
+                raise Fault("stalled", said)
+            self._bytes, self._seconds = 0, 0.0

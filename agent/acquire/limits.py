@@ -1,0 +1,26 @@
+"""The bounds of a fetch: how much at once, how patient, how often again."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+KIB, MIB = 1024, 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Of one job; tests pass shorter ones."""
+
+    connections: int = 8  # that bring bytes at one time
+    open_files: int = 32
+    segment_bytes: int = 16 * MIB  # asked for at once, and what a crash may cost each connection
+    chunk_bytes: int = 512 * KIB  # that a connection holds in memory
+    hashers: int = 2  # threads that read again what came out of order
+    connect: timedelta = timedelta(seconds=10)
+    stall: timedelta = timedelta(seconds=60)  # without a byte, or without the head of an answer
+    slowest_bytes_per_second: float = 1024.0  # over ``drip``: below that it is no download
+    drip: timedelta = timedelta(minutes=2)
+    tries: int = 8  # for each segment
+    backoff_floor: timedelta = timedelta(seconds=0.5)
+    backoff_cap: timedelta = timedelta(seconds=30)
+    longest_hold: timedelta = timedelta(seconds=60)  # that a 429 may ask for; longer ends the attempt
+    redirects: int = 5

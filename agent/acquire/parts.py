@@ -1,0 +1,104 @@
+"""A file on its way: its pieces, its bytes on disk, its hash, and what is known about it after a crash."""
+
+import os
+import threading
+from collections.abc import Callable
+
+from agent.acquire.faults import Restart
+from agent.acquire.inorder import InOrder
+from agent.acquire.limits import Limits
+from agent.acquire.segments import Segment, Segments
+from agent.acquire.shelf import Shelf
+from agent.acquire.terms import Plan, PlannedFile
+
+
+class Part:
+    """One file of the plan, brought by several connections and hashed by whoever is at hand."""
+
+    def __init__(self, number: int, plan: Plan, shelf: Shelf, limits: Limits) -> None:
+        self.number = number
+        self.file: PlannedFile = plan.files[number]
+        self.address: str | None = None  # signed, where the Hub sent us; good for more than one piece
+        self.etag = ""
+        self.ranged = True  # as long as nobody said no
+        self.begun_anew = 0
+        self.was_wrong = False  # it came whole once, and its digest was another
+        # The crew's, under its lock:
+        self.users = 0  # threads that are at it
+        self.hashing = False  # one of them reads it again
+        self.anew: Restart | None = None  # it begins anew once they have left
+        self.closing = False  # whoever left last decides what becomes of it
+        self._shelf = shelf
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._fd = -1
+        self.hash = InOrder(self.file)
+        self.segments = Segments(self.file.size, limits.segment_bytes)
+
+    @property
+    def single(self) -> bool:
+        """Whether it comes in one piece, about which nothing is noted while it comes."""
+        return self.file.size <= self._limits.segment_bytes or not self.ranged
+
+    def open(self) -> int:
+        """Begin, or go on where an earlier run ended; gives the bytes that are here already."""
+        self._fd = self._shelf.open_part(self.number)
+        known = self._shelf.known(self.number, self._fd)
+        if known is None or not known.spans:
+            self._shelf.forget(self.number)
+            os.ftruncate(self._fd, 0)
+            return 0
+        self.etag = known.etag
+        self.segments = Segments(self.file.size, self._limits.segment_bytes, known.spans)
+        return self.segments.landed
+
+    def close(self) -> None:
+        """Let go of the file."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def land(self, segment: Segment, view: memoryview) -> bool:
+        """Bytes of a piece came: onto the disk first, then into the hash if they are next; whether they were."""
+        offset, written = segment.at, 0
+        while written < len(view):
+            written += os.pwrite(self._fd, view[written:], offset + written)
+        segment.at = offset + len(view)
+        return self.hash.feed(offset, view)
+
+    def hash_on(self, buffer: memoryview, check: Callable[[], None]) -> None:
+        """Hash what lies here in order and is not hashed yet."""
+        self.hash.catch_up(self._fd, self._reach(), buffer, check)
+
+    @property
+    def behind(self) -> int:
+        """Bytes that lie in order and are not hashed."""
+        return self._reach() - self.hash.position
+
+    def note(self) -> None:
+        """Write down what has landed, so that it need not come again."""
+        with self._lock:
+            spans = self.segments.spans
+            if spans and self.ranged and self.anew is None:
+                self._shelf.note(self.number, self.etag, spans)
+
+    def begin_anew(self) -> int:
+        """From the first byte, nobody else being at it; gives the bytes that this throws away."""
+        lost = self.segments.landed
+        self._shelf.forget(self.number)
+        os.ftruncate(self._fd, 0)
+        self.address, self.etag = None, ""
+        self.begun_anew += 1
+        self.hash = InOrder(self.file)
+        each = self._limits.segment_bytes if self.ranged else self.file.size
+        self.segments = Segments(self.file.size, each)
+        return lost
+
+    def keep(self) -> None:
+        """It is proven: it takes its place in the snapshot."""
+        self.close()
+        self._shelf.keep(self.number)
+
+    def _reach(self) -> int:
+        with self._lock:
+            return self.segments.reach
