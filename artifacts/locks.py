@@ -11,7 +11,7 @@ from nodes.models import Node
 
 def node(key: UUID) -> Node:
     """The node's row: whoever holds it decides about all roots and jobs of that node."""
-    return Node.objects.select_for_update().get(pk=key)
+    return Node.objects.select_for_update().defer("facts", "labels").get(pk=key)
 
 
 def node_in_service(key: UUID) -> Node:

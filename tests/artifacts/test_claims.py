@@ -1,0 +1,385 @@
+"""Asking for work: the oldest job that is due under a lease, the same one again after a crash, and what waits."""
+
+import uuid
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from pytest_django import Settings
+
+from agent import wire
+from agent.protocol import Code
+from artifacts import claims, jobs, leases, orders
+from artifacts.models import Job, StorageRoot
+from nodes import control
+from nodes.audit import events
+from nodes.callers import Refused
+from nodes.models import Heartbeat, Node
+from tests.artifacts.ordering import (
+    COMMIT,
+    GIB,
+    MANIFEST,
+    OPERATOR,
+    ROOT,
+    SECOND,
+    TYPES,
+    Worker,
+    a_root,
+    a_server,
+    an_artifact,
+    ordered,
+    proof,
+)
+from tests.nodes.hearing import START, Agent, speaker, told
+
+pytestmark = pytest.mark.django_db
+LATER = START + 60 * SECOND
+
+
+@pytest.fixture
+def root() -> StorageRoot:
+    """A proven root."""
+    return a_root(a_server())
+
+
+@pytest.fixture
+def worker(root: StorageRoot) -> Worker:
+    """The agent of its node."""
+    return Worker(root.node)
+
+
+def test_the_oldest_job_is_given_under_a_lease(worker: Worker, root: StorageRoot, settings: Settings) -> None:
+    first, _ = ordered(root), ordered(root, "org/other", now=START + SECOND)
+    given = worker.take(LATER)
+    job = Job.objects.get(pk=first.pk)
+    assert (given.id, given.attempt, given.lease_id) == (job.pk, 1, job.lease_id)
+    assert given.lease_seconds == settings.JOB_LEASE.total_seconds()
+    assert (job.state, job.boot_id, job.started_at) == ("running", worker.boot_id, LATER)
+    assert job.lease_expires_at == LATER + settings.JOB_LEASE
+    event = events().get(type="job.started")
+    assert (event.actor_kind, event.details["attempt"]) == ("node", 1)
+
+
+def test_the_order_says_all_that_is_needed_to_bring_the_snapshot(worker: Worker, root: StorageRoot) -> None:
+    said: dict[str, Any] = {
+        "allow_patterns": ["*.safetensors"],
+        "ignore_patterns": ["original/*"],
+        "allow_formats": ["pickle"],
+        "reason": "an old model",
+    }
+    ordered(root, revision=COMMIT, **said)
+    assert worker.take().order == wire.AcquireOrder(
+        root_id=root.pk,
+        path=ROOT,
+        repo_id="org/model",
+        revision=COMMIT,
+        commit=COMMIT,
+        allow_patterns=["*.safetensors"],
+        ignore_patterns=["original/*"],
+        allow_formats=["pickle"],
+        reserve_bytes=50 * GIB,
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "order"), [(wire.VERIFY, wire.VerifyOrder), (wire.REMOVE, wire.RemoveOrder)], ids=["verify", "remove"]
+)
+def test_an_order_about_a_snapshot_says_which(
+    worker: Worker, root: StorageRoot, kind: wire.JobType, order: type[wire.VerifyOrder] | type[wire.RemoveOrder]
+) -> None:
+    artifact = an_artifact(root)
+    act = orders.verify if kind == wire.VERIFY else orders.remove
+    act(artifact, reason="to see", by=OPERATOR, now=LATER)
+    assert worker.take(LATER).order == order(
+        root_id=root.pk,
+        path=ROOT,
+        snapshot=f"models/org/model/{COMMIT}",
+        repo_id="org/model",
+        commit=COMMIT,
+        manifest_sha256=MANIFEST,
+    )
+
+
+def test_nothing_is_given_where_nothing_waits(worker: Worker) -> None:
+    reply = worker.claim()
+    assert (reply.job, reply.look_again_seconds) == (None, 300)
+
+
+def test_an_agent_that_asks_for_no_job_gets_none(worker: Worker, root: StorageRoot) -> None:
+    ordered(root)
+    assert worker.claim(types=[]).job is None
+
+
+def test_a_job_that_this_agent_does_not_do_waits_and_another_is_given(worker: Worker, root: StorageRoot) -> None:
+    artifact = an_artifact(root)
+    ordered(root, "org/other")
+    verification, _ = orders.verify(artifact, by=OPERATOR, now=LATER)
+    given = worker.claim(LATER, types=[wire.VERIFY, "artifact.unheard-of.v7"]).job
+    assert given is not None
+    assert given.id == verification.pk
+
+
+def test_jobs_of_a_root_that_is_not_proven_wait_and_others_are_given(worker: Worker, root: StorageRoot) -> None:
+    other = a_root(root.node, "/data/artifacts/lab")
+    ordered(root)
+    due = ordered(other, now=LATER)
+    given = worker.claim(LATER, proofs=[proof(root, fault="marker_missing")]).job
+    assert given is not None
+    assert given.id == due.pk
+
+
+def test_a_job_of_another_node_is_not_given(root: StorageRoot) -> None:
+    ordered(root)
+    other = a_root(a_server("server02"))
+    assert Worker(other.node).claim().job is None
+
+
+def test_a_job_pauses_after_a_failure(worker: Worker, root: StorageRoot) -> None:
+    ordered(root)
+    worker.fail(worker.take(), "stalled")
+    reply = worker.claim(START + 10 * SECOND)
+    assert (reply.job, reply.look_again_seconds) == (None, 20)
+    assert worker.take(START + 30 * SECOND).attempt == 2
+
+
+def test_an_agent_that_claims_again_holds_the_same_job_under_a_new_lease(worker: Worker, root: StorageRoot) -> None:
+    """Field case 75."""
+    ordered(root)
+    ordered(root, "org/other")
+    first = worker.take()
+    second = worker.take(LATER)
+    assert (second.id, second.attempt, second.lease_id == first.lease_id) == (first.id, 1, False)
+    assert told("job.started") == ["job.started"]
+    with pytest.raises(Refused) as caught:
+        worker.tell(first, LATER)
+    assert caught.value.code == Code.LEASE_LOST
+    worker.tell(second, LATER)
+
+
+def test_a_new_process_goes_on_with_the_job_in_another_attempt(worker: Worker, root: StorageRoot) -> None:
+    """Field case 75."""
+    job = ordered(root)
+    first = worker.take()
+    worker.tell(first, commit=COMMIT, bytes_total=2 * GIB, bytes_done=GIB, bytes_fetched=GIB)
+    again = worker.restart().take(LATER)
+    assert (again.id, again.attempt) == (first.id, 2)
+    assert isinstance(again.order, wire.AcquireOrder)
+    assert again.order.commit == COMMIT
+    job.refresh_from_db()
+    assert (job.spent, job.fruitless, job.bytes_fetched_before) == (0, 0, GIB)
+
+
+def test_a_job_that_kills_its_agent_again_and_again_ends(worker: Worker, root: StorageRoot) -> None:
+    job = ordered(root)
+    worker.take()
+    for _ in range(leases.MAX_FRUITLESS - 1):
+        worker = worker.restart()
+        assert worker.take().id == job.pk
+    assert worker.restart().claim().job is None
+    job.refresh_from_db()
+    assert (job.state, job.failure_code, job.attempt) == ("failed", "lease_lost", leases.MAX_FRUITLESS)
+    assert told("job.failed") == ["job.failed"]
+
+
+def test_restarts_that_get_further_each_time_end_nothing(worker: Worker, root: StorageRoot) -> None:
+    job = ordered(root)
+    for done in range(leases.MAX_FRUITLESS + 5):
+        worker.tell(worker.take(), bytes_total=GIB, bytes_done=done + 1)
+        worker = worker.restart()
+    job.refresh_from_db()
+    assert (job.state, job.fruitless) == ("running", 0)
+
+
+def test_getting_as_far_as_before_is_no_further(worker: Worker, root: StorageRoot) -> None:
+    job = ordered(root)
+    for done in (100, 50, 90):
+        worker.tell(worker.take(), bytes_total=GIB, bytes_done=done)
+        worker = worker.restart()
+    worker.take()
+    job.refresh_from_db()
+    assert job.fruitless == 2
+
+
+def test_the_next_job_is_given_where_the_one_before_ends_with_the_claim(worker: Worker, root: StorageRoot) -> None:
+    first, second = ordered(root), ordered(root, "org/other", now=START + SECOND)
+    worker.take(LATER)
+    jobs.cancel(first, reason="", by=OPERATOR, now=LATER)
+    assert worker.take(LATER).id == second.pk
+    first.refresh_from_db()
+    assert (first.state, first.cancelled_by) == ("cancelled", "admin token")
+
+
+def test_a_job_whose_root_lost_its_proof_goes_back_unspent(worker: Worker, root: StorageRoot) -> None:
+    job = ordered(root)
+    worker.take()
+    assert worker.claim(LATER, proofs=[proof(root, fault="marker_missing")]).job is None
+    job.refresh_from_db()
+    assert (job.state, job.spent, job.lease_id) == ("queued", 0, None)
+
+
+def test_a_job_that_an_older_agent_no_longer_does_goes_back_unspent(worker: Worker, root: StorageRoot) -> None:
+    job = ordered(root)
+    worker.take()
+    assert worker.claim(LATER, types=[wire.VERIFY]).job is None
+    job.refresh_from_db()
+    assert (job.state, job.spent) == ("queued", 0)
+
+
+def test_a_process_that_was_not_heard_yet_beats_first(worker: Worker, root: StorageRoot) -> None:
+    ordered(root)
+    worker.boot_id = uuid.uuid4()
+    with pytest.raises(Refused) as caught:
+        worker.claim()
+    assert caught.value.code == Code.IDENTITY_CONFLICT
+    assert "heartbeat first" in caught.value.detail
+    assert Job.objects.get().state == "queued"
+
+
+def test_a_copy_of_the_identity_gets_no_job(root: StorageRoot) -> None:
+    copy, present = Agent(root.node), Agent(root.node)
+    copy.beat(START)
+    present.beat(LATER)
+    worker = Worker(root.node)
+    ordered(root)
+    worker.boot_id = copy.boot_id
+    with pytest.raises(Refused) as caught:
+        worker.claim(LATER)
+    assert caught.value.code == Code.IDENTITY_CONFLICT
+    assert "Another process speaks" in caught.value.detail
+
+
+@pytest.mark.parametrize(
+    ("verb", "code"),
+    [(control.disable, Code.NODE_DISABLED), (control.retire, Code.NODE_RETIRED)],
+    ids=["disabled", "retired"],
+)
+def test_a_node_that_was_taken_out_a_moment_ago_gets_no_job(
+    worker: Worker, root: StorageRoot, verb: Any, code: Code
+) -> None:
+    ordered(root)
+    verb(root.node, reason="sold", by=OPERATOR, now=START)
+    with pytest.raises(Refused) as caught:
+        worker.claim()
+    assert caught.value.code == code
+    assert Job.objects.get().state == "queued"
+    assert told("node.refused") == ["node.refused"]
+
+
+def test_what_other_jobs_will_still_write_on_this_disk_is_told(worker: Worker, root: StorageRoot) -> None:
+    """Field case 61."""
+    beside = a_root(root.node, "/data/artifacts/lab")
+    ordered(root)
+    given = worker.take()
+    worker.tell(given, bytes_total=30 * GIB, bytes_done=10 * GIB)
+    worker.fail(given, "stalled")
+    ordered(beside, "org/other")
+    order = worker.take().order
+    assert isinstance(order, wire.AcquireOrder)
+    assert (order.root_id, order.reserved_bytes, order.room_bytes) == (beside.pk, 20 * GIB, None)
+
+
+def test_what_a_job_itself_will_write_is_not_reserved_against_it(worker: Worker, root: StorageRoot) -> None:
+    ordered(root)
+    given = worker.take()
+    worker.tell(given, bytes_total=30 * GIB, bytes_done=10 * GIB)
+    order = worker.take().order
+    assert isinstance(order, wire.AcquireOrder)
+    assert order.reserved_bytes == 0
+
+
+def test_what_a_ceiling_leaves_is_told() -> None:
+    root = a_root(a_server(), ceiling_bytes=25 * GIB, reserve_bytes=GIB)
+    an_artifact(root)
+    ordered(root, "org/other", now=LATER)
+    order = Worker(root.node).take(LATER).order
+    assert isinstance(order, wire.AcquireOrder)
+    assert (order.room_bytes, order.reserve_bytes) == (15 * GIB, GIB)
+
+
+def waits(root: StorageRoot) -> bool:
+    """Whether the node's next beat says that work waits."""
+    return Node.objects.get(pk=root.node_id).work_waits
+
+
+def test_beats_say_that_work_waits_until_it_is_claimed(worker: Worker, root: StorageRoot) -> None:
+    assert not waits(root)
+    ordered(root)
+    assert waits(root)
+    worker.claim(types=[])
+    assert waits(root)
+    worker.take()
+    assert not waits(root)
+
+
+def test_beats_say_so_again_when_a_job_ends_and_another_is_due(worker: Worker, root: StorageRoot) -> None:
+    ordered(root)
+    ordered(root, "org/other")
+    given = worker.take()
+    assert not waits(root)
+    worker.publish(given)
+    assert waits(root)
+
+
+def test_beats_do_not_call_for_what_cannot_be_given(worker: Worker, root: StorageRoot) -> None:
+    ordered(root)
+    worker.claim(types=[wire.VERIFY])
+    assert not waits(root)
+
+
+def test_a_root_is_asked_for_until_it_was_looked_at(root: StorageRoot, worker: Worker) -> None:
+    other = a_root(root.node, "/data/artifacts/lab", proven=False)
+    worker.claim()
+    assert waits(root)
+    worker.claim(proofs=[proof(other, fault="missing")])
+    assert not waits(root)
+
+
+def test_half_done_files_that_nobody_needs_are_forgotten(worker: Worker, root: StorageRoot, settings: Settings) -> None:
+    done = an_artifact(root).jobs.get()
+    cancelled, waiting = ordered(root, "org/a", now=LATER), ordered(root, "org/b", now=LATER + SECOND)
+    jobs.cancel(cancelled, reason="", by=OPERATOR, now=LATER)
+    foreign = ordered(a_root(a_server("server02")))
+    unknown = uuid.uuid4()
+    told_of = [done.pk, cancelled.pk, waiting.pk, foreign.pk, unknown, unknown]
+    reply = worker.claim(LATER + SECOND, partials=told_of)
+    assert reply.forget == [done.pk, cancelled.pk, foreign.pk, unknown]
+
+
+@pytest.mark.parametrize(("late", "forgotten"), [(-1, False), (0, True)], ids=["within its grace", "after it"])
+def test_those_of_a_failed_job_are_kept_for_a_while(
+    worker: Worker, root: StorageRoot, settings: Settings, late: int, forgotten: bool
+) -> None:
+    job = ordered(root)
+    worker.fail(worker.take(), "insufficient_capacity")
+    reply = worker.claim(START + settings.PARTIAL_GRACE + late * SECOND, partials=[job.pk])
+    assert reply.forget == ([job.pk] if forgotten else [])
+
+
+def statements(worker: Worker, **said: Any) -> int:
+    """How many statements a claim costs, less those that open and close its transaction."""
+    words: dict[str, Any] = {"boot_id": worker.boot_id, "types": TYPES}
+    message, by = wire.Claim(**words | said), speaker(worker.node)
+    with CaptureQueriesContext(connection) as asked:
+        claims.claim(message, by=by, now=LATER)
+    return len([query for query in asked if "SAVEPOINT" not in query["sql"]])
+
+
+def test_a_claim_costs_few_statements_however_much_there_is(worker: Worker, root: StorageRoot) -> None:
+    for number in range(5):
+        ordered(root, f"org/model-{number}")
+        a_root(root.node, f"/data/artifacts/{number}", proven=False)
+    proofs = [proof(each, approved=True) for each in StorageRoot.objects.all()]
+    looks, tells = 4, 4  # node, heartbeat, roots, jobs; four to tell something in the history
+    assert statements(worker, types=[wire.VERIFY]) == looks
+    assert statements(worker, types=[], proofs=proofs) == looks + 1 + tells  # all roots at once
+    assert statements(worker) == looks + 1 + tells + 1  # the job, and that nothing else waits
+    assert statements(worker) == looks + 1  # the same job, another lease
+
+
+def test_a_beat_of_a_node_that_waits_for_nothing_asks_for_no_claim(root: StorageRoot) -> None:
+    agent = Agent(root.node)
+    assert agent.beat(START).work is False
+    ordered(root)
+    assert agent.beat(LATER).work is True
+    assert Heartbeat.objects.get().boot_id == agent.boot_id
