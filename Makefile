@@ -13,11 +13,12 @@ ONCE = tests/agent tests/nvml tests/setup
 
 export PORT HOST
 
-.PHONY: help python up tools test test-postgresql test-sqlite check format bench lock clean
+.PHONY: help python up tools test test-postgresql test-sqlite deploy-test check format bench lock clean
 
 help:
 	@echo "make up     the control plane and an agent on this machine (PORT=8000 HOST=127.0.0.1)"
 	@echo "make test   all tests, on PostgreSQL with Valkey and on SQLite (TESTS=tests/nodes for a part)"
+	@echo "make deploy-test  the real containers, on the Docker Engine that is there (TESTS=tests/deploy/test_joining.py)"
 	@echo "make check  format, lint, types, floors, migrations, schema, lock files"
 	@echo "make bench  what a beat, a sweep, a page and an idle agent cost"
 	@echo "make lock   compile the .in files into requirement files with hashes"
@@ -45,6 +46,9 @@ test-postgresql: tools
 test-sqlite: tools
 	@echo "Tests on SQLite"
 	@MODELFORGE_TEST_DATABASE=sqlite $(BIN)/python -m pytest -n $(WORKERS) $(TESTS)
+
+deploy-test: tools
+	@$(BIN)/python -m tests.deploy $(TESTS)
 
 check: tools
 	@PATH="$(abspath $(BIN)):$$PATH" MODELFORGE_VAR_DIR=$$(mktemp -d) sh -eu modelforge/check.sh
