@@ -24,6 +24,7 @@ M = TypeVar("M")
 MAX_REPLY_BYTES = 1024 * 1024
 CONNECT_TIMEOUT = timedelta(seconds=10)
 _CHUNK_BYTES = 64 * 1024
+_SHORTEST_TIMEOUT = timedelta(seconds=0.1)
 
 
 @dataclass(frozen=True)
@@ -88,9 +89,14 @@ class Client:
         bearer: str | None,
         answer: type[M],
         body: msgspec.Struct | None = None,
+        within: timedelta | None = None,
     ) -> M:
-        """Send one message and decode its answer; raises a ``trouble.Trouble`` for everything that may go wrong."""
-        reply = self._send(method, path, bearer=bearer, body=body)
+        """Send one message and decode its answer; raises a ``trouble.Trouble`` for everything that may go wrong.
+
+        ``within`` shortens the configured timeout, never to nothing.
+        """
+        timeout = None if within is None else max(_SHORTEST_TIMEOUT, min(within, self._link.timeout))
+        reply = self._send(method, path, bearer=bearer, body=body, timeout=timeout)
         if not reply.is_json:
             raise NotModelForge(self._link.url, f"it answered {reply.status} with something that is not JSON")
         with self._fence(path):

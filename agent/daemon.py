@@ -1,4 +1,4 @@
-"""The agent as a process: puts the parts together, watches over the two loops, and says goodbye when it is stopped."""
+"""The agent as a process: puts the parts together, watches over its loops, and says goodbye when it is stopped."""
 
 import logging
 import os
@@ -12,7 +12,7 @@ from random import SystemRandom
 from threading import Event, Thread, main_thread
 from uuid import uuid4
 
-from agent import __version__, config, facts, health, logs, premises, protocol, wire
+from agent import __version__, config, facts, health, logs, premises, protocol, wire, worker, workshop
 from agent.client import Client, trust
 from agent.clock import SystemClock
 from agent.config import Config, ConfigError
@@ -30,6 +30,7 @@ log = logging.getLogger("agent")
 
 GOODBYE_WITHIN = timedelta(seconds=3)
 _LAST_BEAT_WITHIN = timedelta(seconds=2)  # a beat after the goodbye would read as a return
+_LET_GO_WITHIN = worker.RELEASE_WITHIN + worker.TELL_WITHIN  # of the job, so that another start may go on with it
 _WATCH_EVERY = timedelta(seconds=15)
 _ENDINGS = (signal.SIGTERM, signal.SIGINT)
 
@@ -37,7 +38,7 @@ EXIT_OK, EXIT_CRASHED, EXIT_CANNOT_WRITE, EXIT_CONFIG = 0, 1, 74, 78
 
 
 class Daemon:
-    """The two loops and who watches over them."""
+    """The loops and who watches over them."""
 
     def __init__(self, settings: Config, state: State, identity: Identity) -> None:
         self.boot_id = uuid4()
@@ -66,10 +67,20 @@ class Daemon:
             measure=sampler.sample,
             interval=settings.facts_interval,
         )
+        self._worker = workshop.worker(
+            settings,
+            client=Client(settings.link, context),
+            identity=identity,
+            health=self._health,
+            clock=clock,
+            rng=rng,
+            boot_id=self.boot_id,
+        )
         self._pulse = Pulse(
             client=Client(settings.link, context),
             identity=identity,
             observer=self._observer,
+            worker=self._worker,
             health=self._health,
             clock=clock,
             rng=rng,
@@ -80,15 +91,18 @@ class Daemon:
         )
 
     def run(self) -> int:
-        """Until a signal (exit code 0) or a crash of either loop (1)."""
+        """Until a signal (exit code 0) or a crash of any loop (1)."""
         pulse = self._start("pulse", self._pulse.run)
         self._start("observer", self._observer.run)
+        working = self._start("worker", self._worker.run)
         self._watch()
         self._stop.set()
         self._observer.wake()
+        self._worker.wake()
         if self._crashed:
             return EXIT_CRASHED
         pulse.join(_LAST_BEAT_WITHIN.total_seconds())
+        working.join(_LET_GO_WITHIN.total_seconds())
         self._say_goodbye()
         self._gpus.close()
         self._health.close()
@@ -159,6 +173,7 @@ def agent_facts(settings: Config, state: State) -> wire.AgentFacts:
         ca=settings.link.ca,
         proxy=settings.link.proxy is not None,
         state_ephemeral=state.ephemeral,
+        job_types=worker.TYPES,
     )
 
 

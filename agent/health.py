@@ -37,6 +37,10 @@ class Report:
     pulse_due: float = 0  # by when, monotonic, the beat loop must have turned
     observer_due: float = 0
     observer_error: str = ""
+    worker_due: float | None = None  # None before its first turn
+    job_id: str = ""  # that runs
+    job_phase: str = ""
+    job_percent: int = 0
 
 
 class Health:
@@ -48,7 +52,9 @@ class Health:
         self._lock = Lock()
         self._complained = False
         now = clock.monotonic()
-        self._report = Report(pid=os.getpid(), node_id=node_id, boot_id=boot_id, pulse_due=now, observer_due=now)
+        self._report = Report(
+            pid=os.getpid(), node_id=node_id, boot_id=boot_id, pulse_due=now, observer_due=now, worker_due=now
+        )
 
     @property
     def report(self) -> Report:
@@ -81,6 +87,16 @@ class Health:
         """A beat was not answered, or with a no; the next try is due in ``wait``."""
         due = self._clock.monotonic() + wait.total_seconds()
         self._change(state="parked" if parked else "retrying", code=code, error=error[:500], pulse_due=due)
+
+    def worker_due_in(self, wait: timedelta) -> None:
+        """The loop that works will turn again within ``wait``."""
+        self._change(worker_due=self._clock.monotonic() + wait.total_seconds())
+
+    def job(self, id: str, phase: str, percent: int) -> None:
+        """How far the job is that runs ("" when none does)."""
+        now = self.report
+        if (now.job_id, now.job_phase, now.job_percent) != (id, phase, percent):
+            self._change(job_id=id, job_phase=phase, job_percent=percent)
 
     def observer_failed(self, error: str) -> None:
         """The facts could not be told ("" when they could again)."""
@@ -152,9 +168,11 @@ def judge(report: Report | None, *, monotonic: float, alive: bool) -> Verdict:
         return Verdict(True, f"degraded: retrying{_because(report)}")
     if report.observer_error:
         return Verdict(True, f"degraded: facts cannot be told: {report.observer_error}")
+    if report.worker_due is not None and monotonic > report.worker_due + HANG_GRACE.total_seconds():
+        return Verdict(True, "degraded: the loop that works hangs; no job goes on")
     if monotonic > report.observer_due + HANG_GRACE.total_seconds():
         return Verdict(True, "degraded: looking at this server takes too long (a hanging driver or file system?)")
-    return Verdict(True, f"healthy: the last beat was answered {age:.0f} s ago")
+    return Verdict(True, f"healthy: the last beat was answered {age:.0f} s ago{_working(report)}")
 
 
 def is_alive(pid: int) -> bool:
@@ -181,6 +199,10 @@ def main(_: object = None) -> int:
     verdict = of_folder(folder)
     sys.stdout.write(verdict.line + "\n")
     return 0 if verdict.healthy else 1
+
+
+def _working(report: Report) -> str:
+    return f"; job {report.job_id}: {report.job_phase}, {report.job_percent} %" if report.job_id else ""
 
 
 def _because(report: Report) -> str:

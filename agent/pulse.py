@@ -17,6 +17,7 @@ from agent.health import Health
 from agent.identity import Identity
 from agent.observer import Observer
 from agent.trouble import Refused, Trouble
+from agent.worker import Worker
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +40,7 @@ class Pulse:
         client: Client,
         identity: Identity,
         observer: Observer,
+        worker: Worker,
         health: Health,
         clock: Clock,
         rng: Random,
@@ -47,15 +49,11 @@ class Pulse:
         display_name: str,
         park: timedelta = PARK_FLOOR,
     ) -> None:
-        self._client = client
-        self._identity = identity
-        self._observer = observer
+        self._client, self._identity = client, identity
+        self._observer, self._worker = observer, worker
         self._health = health
-        self._clock = clock
-        self._rng = rng
-        self._boot_id = boot_id
-        self._hostname = hostname
-        self._display_name = display_name
+        self._clock, self._rng, self._boot_id = clock, rng, boot_id
+        self._hostname, self._display_name = hostname, display_name
         self._sequence = 0
         self._interval = timedelta(seconds=15)
         self._answered_before = False
@@ -167,6 +165,9 @@ class Pulse:
         self._transient.reset()
         self._parked.reset()
         self._observer.online(True)
+        self._worker.online(True)
+        if reply.work:
+            self._worker.work()
         if reply.want_facts:
             self._observer.want_facts(started)
         if reply.renew_credential:
@@ -181,6 +182,7 @@ class Pulse:
 
     def _failed(self, trouble: Trouble) -> timedelta:
         self._observer.online(False)
+        self._worker.online(False)
         if self._down_since is None:
             self._down_since = self._clock.monotonic()
         if trouble.parks:
@@ -232,10 +234,8 @@ class Pulse:
             self._skew_told = False
         elif not self._skew_told:
             self._skew_told = True
-            log.warning(
-                "this machine's clock differs from the control plane's by %.0f s; set it (NTP)",
-                skew.total_seconds(),
-            )
+            text = "this machine's clock differs from the control plane's by %.0f s; set it (NTP)"
+            log.warning(text, skew.total_seconds())
 
     def _wait(self, stop: Event, wait: timedelta) -> bool:
         """Wait; True when it is time to stop. A parked agent looks whether its credential was mended meanwhile."""

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
+from threading import Event
 from typing import Any
 from uuid import UUID
 
@@ -13,12 +14,14 @@ from agent import protocol, wire
 from agent.client import Client
 from agent.health import Health
 from agent.identity import Identity
+from agent.lookout import Housekeeping, Lookout
 from agent.observer import Observer
 from agent.pulse import Pulse
 from agent.state import State
 from agent.trouble import Faltering, Refused, Trouble, Unreachable
 from agent.variables import Secret
 from agent.wire import Reading
+from agent.worker import Worker
 from tests.agent.scripted import CREDENTIAL, RENEWED, TOKEN
 
 NODE = UUID("6f1c1a53-9d0f-4a0e-8f0e-3f8f6f1f2a11")
@@ -69,9 +72,17 @@ class Answering(Client):
         self.trouble: Callable[[str], Trouble | None] = lambda _: None
         self.sent: list[tuple[str, str | None, Any]] = []
         self.issued = [CREDENTIAL]
+        self.claimed = wire.ClaimReply()
 
     def call(
-        self, method: str, path: str, *, bearer: str | None, answer: type[Any], body: msgspec.Struct | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        bearer: str | None,
+        answer: type[Any],
+        body: msgspec.Struct | None = None,
+        within: timedelta | None = None,
     ) -> Any:
         self.sent.append((path, bearer, body))
         trouble = self.trouble(path)
@@ -87,6 +98,8 @@ class Answering(Client):
             return wire.CredentialReply(credential=RENEWED, old_dies_at=datetime(2027, 1, 1, tzinfo=UTC))
         if path == protocol.FACTS:
             return wire.FactsReply(facts_digest="d", changed=True)
+        if path == protocol.CLAIM:
+            return self.claimed
         return self.reply
 
     def of(self, path: str) -> list[Any]:
@@ -134,6 +147,16 @@ def facts(hostname: str = "server01") -> wire.Facts:
     )
 
 
+def no_roots(order: wire.RootOrder, *, now: datetime, probe: bool) -> wire.RootProof:
+    """An agent without a storage root."""
+    raise AssertionError("no root was told of")
+
+
+def no_work(job: wire.Job, **_: Any) -> wire.Result:
+    """An agent without work."""
+    raise AssertionError("no job was given")
+
+
 class Quiet(Health):
     """Health that is told to nobody: a crowd would write for seconds."""
 
@@ -148,6 +171,7 @@ class Parts:
         self.clock = Clock()
         self.client = Answering()
         self.observers_client = Answering()
+        self.workers_client = Answering()
         self.state = State(folder / "state")
         self.state.folder.mkdir(parents=True, exist_ok=True)
         if enrolled:
@@ -170,6 +194,23 @@ class Parts:
             measure=telemetry,
             interval=timedelta(seconds=300),
         )
+        self.lookout = Lookout(
+            prove=no_roots,
+            housekeeping=Housekeeping(partials=lambda root: [], forget=lambda root, jobs: None),
+            clock=self.clock,
+            wake=lambda: None,
+        )
+        self.worker = Worker(
+            client=self.workers_client,
+            identity=self.identity,
+            lookout=self.lookout,
+            perform=no_work,
+            health=self.health,
+            clock=self.clock,
+            rng=Random(seed),
+            boot_id=BOOT,
+            wakes=Event(),
+        )
         self.pulse = self.another_pulse(self.client, seed=seed)
 
     def another_pulse(self, client: Client, *, seed: int, health: Health | None = None) -> Pulse:
@@ -178,6 +219,7 @@ class Parts:
             client=client,
             identity=self.identity,
             observer=self.observer,
+            worker=self.worker,
             health=health or self.health,
             clock=self.clock,
             rng=Random(seed),

@@ -1,0 +1,223 @@
+"""The steps of each job, one after the other: what an order of the control plane becomes on this server's disk.
+
+acquire    plan -> is it here already? -> the commit is told, and answered -> reuse -> guard -> fetch and verify
+           -> look at the formats -> publish
+verify     read every byte of a published snapshot again
+remove     unpublish by one rename, then delete
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from agent import wire
+from agent.acquire import audit, fetch, formats, guard, indexes, listing, partial, places, publish, remove, reuse
+from agent.acquire import plan as planning
+from agent.acquire.limits import Limits
+from agent.acquire.listing import Listing
+from agent.acquire.pace import Pace
+from agent.acquire.quarantine import Quarantine, Reason
+from agent.acquire.source import Source
+from agent.acquire.terms import Brake, Failed, Notes, Plan, PlannedFile, Tally
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tools:
+    """What all jobs of this agent work with."""
+
+    source: Source
+    pace: Pace
+    quarantine: Quarantine
+    hf_cache: Path
+    now: Callable[[], datetime]
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What one job works with."""
+
+    job: wire.Job
+    tools: Tools
+    brake: Brake
+    tally: Tally
+    notes: Notes
+    tell: Callable[[], None]  # returns when the control plane has answered what the tally says
+    still: Callable[[], None]  # raises ``Failed`` where the root is no longer what was approved
+
+    @property
+    def root(self) -> Path:
+        """The storage root that the job is about."""
+        return Path(self.job.order.path)
+
+    def succeeded(self, **more: object) -> wire.Result:
+        """What is told of a good end."""
+        return wire.Result(
+            lease_id=self.job.lease_id,
+            outcome="succeeded",
+            commit=self.tally.commit,
+            quarantined=self.notes.quarantined[: wire.MAX_QUARANTINED],
+            **more,  # type: ignore[arg-type]  # one of the result's own fields
+        )
+
+
+def perform(
+    job: wire.Job,
+    *,
+    tools: Tools,
+    brake: Brake,
+    tally: Tally,
+    notes: Notes,
+    tell: Callable[[], None],
+    still: Callable[[], None],
+) -> wire.Result:
+    """Do the job. Raises ``Failed`` in the wire's words, or ``Stopped`` once the brake is pulled."""
+    task = Task(job=job, tools=tools, brake=brake, tally=tally, notes=notes, tell=tell, still=still)
+    try:
+        if isinstance(job.order, wire.AcquireOrder):
+            return acquire(task, job.order)
+        if isinstance(job.order, wire.VerifyOrder):
+            return verify_again(task, job.order)
+        return take_away(task, job.order)
+    except OSError as error:
+        brake.check()  # behind a pulled brake it is the brake's doing
+        raise places.told(error, task.root, "working in the storage root") from error
+
+
+def acquire(task: Task, order: wire.AcquireOrder) -> wire.Result:
+    """Bring a snapshot into the root, or say what it would bring."""
+    tools, brake, tally = task.tools, task.brake, task.tally
+    tally.phase = "plan"
+    found = listing.list_files(tools.source, order.repo_id, order.commit or order.revision, brake=brake)
+    tally.commit = found.commit
+    if order.preflight_only:
+        return task.succeeded(preflight=preflight(task, order, found))
+    plan = planning.make(found, order)
+    tally.bytes_total, tally.files_total = plan.bytes, len(plan.files)
+    task.still()
+    remove.finish_removals(task.root)
+    here = publish.present(plan, task.root)
+    if here is not None:
+        remove.forget(task.root, [task.job.id])
+        return task.succeeded(published=here)
+    task.tell()  # the commit is pinned before the first byte
+    task.still()
+    folder = partial.take(task.root, task.job.id, plan)
+    _bring(task, order, plan, folder)
+    _inspect(task, order, plan, folder / places.SNAPSHOT)
+    tally.phase = "publish"
+    task.still()
+    brake.check()
+    published = publish.publish(
+        plan,
+        root=task.root,
+        partial=folder,
+        order=order,
+        bytes_fetched=tally.bytes_fetched,
+        bytes_reused=tally.bytes_reused,
+        now=tools.now(),
+    )
+    return task.succeeded(published=published)
+
+
+def preflight(task: Task, order: wire.AcquireOrder, found: Listing) -> wire.Preflight:
+    """What the order would bring, and whether there is room; nothing is written."""
+    files, refused = found.files, ""
+    try:
+        files = planning.make(found, order).files
+    except Failed as failed:
+        if failed.code != "manifest_refused":
+            raise
+        refused = failed.detail
+    plan = Plan(repo_id=order.repo_id, commit=found.commit, files=files)
+    room = guard.room(plan, order=order, root=task.root, held_bytes=0)
+    largest = max(files, key=lambda file: file.size, default=None)
+    return wire.Preflight(
+        files=len(files),
+        bytes=plan.bytes,
+        largest_file=largest.path[:4096] if largest else "",
+        largest_bytes=largest.size if largest else 0,
+        gated=found.gated,
+        fits=not room.lacks,
+        needed_bytes=room.needed_bytes,
+        free_bytes=room.free_bytes,
+        refused=refused[:1000],
+    )
+
+
+def verify_again(task: Task, order: wire.VerifyOrder) -> wire.Result:
+    """Read every byte of a published snapshot again."""
+    found = audit.verify(order, root=task.root, brake=task.brake, tally=task.tally)
+    return task.succeeded(verified=found)
+
+
+def take_away(task: Task, order: wire.RemoveOrder) -> wire.Result:
+    """Unpublish a snapshot and delete it."""
+    task.tally.phase, task.tally.commit = "remove", order.commit
+    remove.finish_removals(task.root)
+    remove.remove(order, root=task.root, job_id=task.job.id, brake=task.brake)
+    return task.succeeded()
+
+
+def _bring(task: Task, order: wire.AcquireOrder, plan: Plan, folder: Path) -> None:
+    """Every file of the plan into the job's folder, by link, by copy or over the network, and verified there."""
+    candidates = reuse.find(plan, root=task.root, hf_cache=task.tools.hf_cache)
+    ours = {name: path for name, path in candidates.items() if path.is_relative_to(task.root)}
+    task.tally.phase = "guard"
+    proven = _reuse(task, plan, folder, ours)  # links take no room, so that they come before it is counted
+    held = partial.held_bytes(task.root, task.job.id, plan)
+    guard.check(plan, order=order, root=task.root, held_bytes=held)
+    task.tally.phase = "fetch"
+    proven += _reuse(task, plan, folder, {name: path for name, path in candidates.items() if name not in ours})
+    fetch.fetch(
+        plan,
+        partial=folder,
+        source=task.tools.source,
+        brake=task.brake,
+        tally=task.tally,
+        pace=task.tools.pace,
+        mismatch=lambda file, path, digest: _quarantine(task, file, path, digest, "digest_mismatch"),
+        limits=task.tools.limits,
+        still=task.still,
+        proven=proven,
+    )
+
+
+def _reuse(task: Task, plan: Plan, folder: Path, candidates: Mapping[str, Path]) -> list[str]:
+    """The names of the files that came from elsewhere on this server."""
+    taken = []
+    for file in plan.files:
+        target = folder / places.SNAPSHOT / file.path
+        if file.path not in candidates or target.exists():  # what an earlier run left is proven by the fetch
+            continue
+        task.brake.check()
+        task.still()
+        if reuse.take(file, candidates[file.path], target, task.brake, task.tally, root=task.root):
+            taken.append(file.path)
+    return taken
+
+
+def _inspect(task: Task, order: wire.AcquireOrder, plan: Plan, folder: Path) -> None:
+    """Look for what runs when it is loaded, and for shards that are missing; such a snapshot is never published."""
+    task.tally.phase = "verify"
+    refused: Failed | None = None
+    for file in plan.files:
+        task.brake.check()
+        path = folder / file.path
+        try:
+            formats.inspect(path, file.path, order.allow_formats)
+        except Failed as failed:
+            if failed.code == "manifest_refused":
+                _quarantine(task, file, path, file.digest, "unsafe_format")
+            refused = refused or failed
+    if refused is not None:
+        raise refused
+    indexes.check_indexes(folder, plan)
+
+
+def _quarantine(task: Task, file: PlannedFile, path: Path, digest: str, reason: Reason) -> None:
+    """Take a file away from the models, and note it for the result."""
+    order = task.job.order
+    kept = task.tools.quarantine.put(task.job.id, path, file, digest, reason, order.repo_id, now=task.tools.now())
+    task.notes.quarantined.append(kept)
