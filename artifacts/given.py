@@ -56,10 +56,20 @@ def _acquire(job: Job, root: StorageRoot, roots: Iterable[StorageRoot], others: 
         ignore_patterns=job.ignore_patterns,
         allow_formats=job.allow_formats,
         preflight_only=job.preflight_only,
+        reread=not _is_whole(job),
         reserve_bytes=reserves.in_bytes(root) or 0,
         reserved_bytes=capacity.reserved_bytes(root, roots, others),
         room_bytes=capacity.ceiling_room(root, kept, others),
     )
+
+
+def _is_whole(job: Job) -> bool:
+    """Whether the snapshot that the job may mean is known to be whole; that it is there proves nothing else."""
+    there = Artifact.objects.filter(root=job.root_id, repo_id=job.repo_id, selection=job.selection)
+    if job.commit:
+        there = there.filter(commit=job.commit)
+    states = set(there.order_by().values_list("state", flat=True))
+    return Artifact.State.PUBLISHED in states and Artifact.State.DAMAGED not in states
 
 
 def _snapshot(artifact: Artifact, root: StorageRoot) -> dict[str, Any]:

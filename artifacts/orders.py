@@ -185,6 +185,8 @@ def active_twin(job: Job) -> Job | None:
 
 
 def _joined(same: Job, wanted: Job) -> Job:
+    if same.cancel_requested_at is not None:
+        raise Refused(Code.STATE_CONFLICT, f"The same is being cancelled (job {same.pk}). Order again once it ended.")
     if sorted(same.allow_formats) != sorted(wanted.allow_formats):
         lets = ", ".join(same.allow_formats) or "no format that runs code"
         detail = f"The same snapshot is under way (job {same.pk}), and that order allows {lets}. Cancel it first."

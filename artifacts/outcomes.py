@@ -9,7 +9,7 @@ import msgspec
 from agent import wire
 from agent.protocol import Code
 from agent.wire import FieldError
-from artifacts import endings, locks, subjects
+from artifacts import endings, leases, locks, subjects
 from artifacts.models import Artifact, Job
 from nodes.audit import record
 from nodes.callers import Caller, Refused
@@ -65,31 +65,43 @@ def _published(job: Job, said: wire.Published, by: Caller, now: datetime) -> Non
         raise _unfit("published.manifest_sha256", "Give the SHA-256 of the manifest, 64 hex digits.")
     if said.bytes > MOST_BYTES:
         raise _unfit("published.bytes", "No snapshot is as large as that.")
-    artifact = _artifact(job, said, by, now)
-    endings.end(
-        job,
-        Job.State.SUCCEEDED,
-        by=by,
-        now=now,
-        also={
-            "artifact": artifact,
-            "bytes_total": said.bytes,
-            "bytes_done": said.bytes,
-            "files_total": said.files,
-            "files_done": said.files,
-            "bytes_fetched": max(job.bytes_fetched, job.bytes_fetched_before + said.bytes_fetched),
-            "bytes_reused": said.bytes_reused,
-        },
-        artifact=artifact.pk,
-        already_present=said.already_present,
-    )
+    there = Artifact.objects.select_for_update().filter(**_key(job)).first()
+    known = there is not None and there.state == Artifact.State.PUBLISHED
+    if said.already_present and not said.reread and not known:
+        _ask_to_read_it(job, by, now)
+        return
+    artifact = _artifact(job, there, said, by, now)
+    counted = _counted(said.files, said.bytes) | {"artifact": artifact, "bytes_reused": said.bytes_reused}
+    fetched = max(job.bytes_fetched, job.bytes_fetched_before + said.bytes_fetched)
+    told: dict[str, Any] = {"artifact": artifact.pk, "already_present": said.already_present}
+    endings.end(job, Job.State.SUCCEEDED, by=by, now=now, also=counted | {"bytes_fetched": fetched}, **told)
 
 
-def _artifact(job: Job, said: wire.Published, by: Caller, now: datetime) -> Artifact:
-    key = {"root": job.root, "repo_id": job.repo_id, "commit": job.commit, "selection": job.selection}
-    there = Artifact.objects.select_for_update().filter(**key).first()
-    if there is not None and there.state != Artifact.State.REMOVED and said.already_present:
-        locks.change(there, revision=job.revision)  # found as it stands in the books; nobody read its bytes again
+def _key(job: Job) -> dict[str, Any]:
+    """What makes a snapshot the same."""
+    return {"root_id": job.root_id, "repo_id": job.repo_id, "commit": job.commit, "selection": job.selection}
+
+
+def _counted(files: int, bytes: int) -> dict[str, Any]:
+    return {"bytes_total": bytes, "bytes_done": bytes, "files_total": files, "files_done": files}
+
+
+def _ask_to_read_it(job: Job, by: Caller, now: datetime) -> None:
+    """It lies there, but nobody here knows that it is whole: the next attempt is told to read every byte."""
+    detail = "The snapshot lay there already, and the agent did not read it, though nothing is known of it here."
+    verdict = leases.after_failure("verification_failed", spent=job.spent, most=job.max_attempts)
+    if verdict.ends:
+        failure = endings.failure("verification_failed", detail)
+        also = failure | {"spent": verdict.spent}
+        endings.end(job, Job.State.FAILED, by=by, now=now, also=also, **failure, attempt=job.attempt)
+    else:
+        endings.put_back(job, by=by, now=now, also={"spent": verdict.spent}, why="not_reread")
+
+
+def _artifact(job: Job, there: Artifact | None, said: wire.Published, by: Caller, now: datetime) -> Artifact:
+    if there is not None and said.already_present and there.state == Artifact.State.PUBLISHED:
+        read = {"verified_at": now} if said.reread else {}
+        locks.change(there, revision=job.revision, **read)
         return there
     brought: dict[str, Any] = {
         "revision": job.revision,
@@ -104,7 +116,7 @@ def _artifact(job: Job, said: wire.Published, by: Caller, now: datetime) -> Arti
         "removed_at": None,
     }
     if there is None:
-        artifact = Artifact.objects.create(node_id=job.node_id, **key, **brought)
+        artifact = Artifact.objects.create(node_id=job.node_id, **_key(job) | brought)
     else:
         artifact = there
         locks.change(artifact, **brought)
@@ -127,8 +139,8 @@ def _verified(job: Job, artifact: Artifact, said: wire.Verified, by: Caller, now
         told = {"job": job.pk, "files": said.files, "bytes": said.bytes}
         record(EventType.ARTIFACT_VERIFIED, by=by, about=subjects.artifact(artifact), at=now, **told)
     verified = msgspec.to_builtins(said)
-    counted = {"bytes_total": said.bytes, "bytes_done": said.bytes, "files_total": said.files, "files_done": said.files}
-    endings.end(job, Job.State.SUCCEEDED, by=by, now=now, also=counted | {"verified": verified}, missing=said.missing)
+    also = _counted(said.files, said.bytes) | {"verified": verified}
+    endings.end(job, Job.State.SUCCEEDED, by=by, now=now, also=also, missing=said.missing)
 
 
 def _removed(artifact: Artifact, by: Caller, now: datetime, **told: Any) -> None:

@@ -102,6 +102,7 @@ class AcquireOrder(Struct, frozen=True, kw_only=True, tag_field="type", tag=ACQU
     ignore_patterns: Patterns = []
     allow_formats: Annotated[list[Format], Meta(max_length=8)] = []
     preflight_only: bool = False
+    reread: bool = False  # a snapshot that lies there already counts only once every byte of it was read and is right
     reserve_bytes: Bytes = 0  # to be left free on the root's file system
     reserved_bytes: Bytes = 0  # still to be written there by other jobs of this node
     room_bytes: Bytes | None = None  # what the root's ceiling leaves; None: it has none
@@ -219,6 +220,7 @@ class Published(Struct, frozen=True, kw_only=True):
     bytes: Bytes
     manifest_sha256: Digest
     already_present: bool = False
+    reread: bool = False  # it lay there already, and every byte of it was read and is right
     bytes_fetched: Bytes = 0  # over the network by the last attempt
     bytes_reused: Bytes = 0  # from other snapshots or the Hub cache
 

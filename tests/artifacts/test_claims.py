@@ -11,7 +11,7 @@ from pytest_django import Settings
 from agent import wire
 from agent.protocol import Code
 from artifacts import claims, jobs, leases, orders
-from artifacts.models import Job, StorageRoot
+from artifacts.models import Artifact, Job, StorageRoot
 from nodes import control
 from nodes.audit import events
 from nodes.callers import Refused
@@ -78,8 +78,20 @@ def test_the_order_says_all_that_is_needed_to_bring_the_snapshot(worker: Worker,
         allow_patterns=["*.safetensors"],
         ignore_patterns=["original/*"],
         allow_formats=["pickle"],
+        reread=True,
         reserve_bytes=50 * GIB,
     )
+
+
+def test_a_snapshot_that_is_known_to_be_whole_need_not_be_read_again(worker: Worker, root: StorageRoot) -> None:
+    an_artifact(root)
+    for state, reread in (("published", False), ("damaged", True), ("removed", True)):
+        Artifact.objects.update(state=state)
+        ordered(root, now=LATER)
+        given = worker.take(LATER)
+        assert isinstance(given.order, wire.AcquireOrder)
+        assert (state, given.order.reread) == (state, reread)
+        worker.fail(given, "not_found", LATER)
 
 
 @pytest.mark.parametrize(
@@ -373,8 +385,8 @@ def test_a_claim_costs_few_statements_however_much_there_is(worker: Worker, root
     looks, tells = 4, 4  # node, heartbeat, roots, jobs; four to tell something in the history
     assert statements(worker, types=[wire.VERIFY]) == looks
     assert statements(worker, types=[], proofs=proofs) == looks + 1 + tells  # all roots at once
-    assert statements(worker) == looks + 1 + tells + 1  # the job, and that nothing else waits
-    assert statements(worker) == looks + 1  # the same job, another lease
+    assert statements(worker) == looks + 1 + tells + 1 + 1  # the job, whether it is here already, that nothing waits
+    assert statements(worker) == looks + 1 + 1  # the same job, another lease
 
 
 def test_a_beat_of_a_node_that_waits_for_nothing_asks_for_no_claim(root: StorageRoot) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from agent import wire
 from agent.protocol import Code
-from artifacts import orders, storage
+from artifacts import jobs, orders, storage
 from artifacts.models import Artifact, Job, StorageRoot
 from nodes import control
 from nodes.audit import events
@@ -223,6 +223,13 @@ def test_an_order_that_lets_other_formats_in_does_not_join(root: StorageRoot) ->
     first, _ = acquire(root)
     again: dict[str, Any] = {"allow_formats": ["pickle"], "reason": "needed"}
     assert str(first.pk) in refused(lambda: acquire(root, **again), Code.STATE_CONFLICT).detail
+
+
+def test_an_order_does_not_join_one_that_is_told_to_stop(root: StorageRoot) -> None:
+    first, _ = acquire(root)
+    Worker(root.node).take()
+    jobs.cancel(first, reason="", by=OPERATOR, now=LATER)
+    assert "being cancelled" in refused(lambda: acquire(root), Code.STATE_CONFLICT).detail
 
 
 def test_what_has_ended_can_be_ordered_anew(root: StorageRoot) -> None:
