@@ -18,7 +18,7 @@ from artifacts import jobs, listed, orders
 from artifacts.api_storage import missing
 from artifacts.models import Artifact, Job, StorageRoot
 from artifacts.serializers import JobOrdered, JobShown, JobWhole
-from artifacts.serializers_orders import TYPES, JobOrder, ReasonGiven
+from artifacts.serializers_orders import TYPES, JobOrder, MayReason
 from nodes import idempotency
 from nodes.callers import Caller, IsOperator, IsReader, caller_of
 from nodes.idempotency import Made
@@ -40,8 +40,11 @@ class JobQuery(Paged):
     node = serializers.UUIDField(required=False)
     root = serializers.UUIDField(required=False)  # type: ignore[assignment]
     artifact = serializers.UUIDField(required=False)
-    state = serializers.MultipleChoiceField(
-        choices=Job.State.values, required=False, help_text="May be given several times."
+    state = serializers.ListField(
+        child=serializers.ChoiceField(choices=Job.State.values),
+        required=False,
+        max_length=len(Job.State.values),
+        help_text="May be given several times.",
     )
     type = serializers.ChoiceField(choices=TYPES, required=False)
     repo_id = serializers.CharField(max_length=200, required=False, help_text="Exactly this repository.")
@@ -149,7 +152,7 @@ class JobDetail(generics.GenericAPIView[Job]):
 
 
 class JobVerb(generics.GenericAPIView[Job]):
-    """What operators do to a job, with a reason."""
+    """What operators do to a job."""
 
     permission_classes = [IsOperator]
     serializer_class = JobWhole
@@ -158,7 +161,7 @@ class JobVerb(generics.GenericAPIView[Job]):
     def do(self, request: Request, id: UUID, act: Callable[..., Any]) -> Response:
         """Read, act, answer."""
         by, now, job = caller_of(request), datetime.now(UTC), whole(id)
-        act(job, **read_body(request, ReasonGiven), by=by, now=now)
+        act(job, **read_body(request, MayReason), by=by, now=now)
         return Response(JobWhole(whole(id)).data)
 
 
@@ -166,7 +169,7 @@ class JobCancel(JobVerb):
     """Cancel a job: a queued one ends at once, a running one is told to stop at its agent's next word."""
 
     @extend_schema(
-        operation_id="jobs_cancel", tags=["admin"], summary="Cancel a job", request=ReasonGiven, responses=JobWhole
+        operation_id="jobs_cancel", tags=["admin"], summary="Cancel a job", request=MayReason, responses=JobWhole
     )
     def post(self, request: Request, id: UUID) -> Response:
         """Cancel it."""
@@ -177,7 +180,7 @@ class JobRetry(JobVerb):
     """Queue a failed or cancelled job again, with fresh attempts; it goes on from what was fetched."""
 
     @extend_schema(
-        operation_id="jobs_retry", tags=["admin"], summary="Retry a job", request=ReasonGiven, responses=JobWhole
+        operation_id="jobs_retry", tags=["admin"], summary="Retry a job", request=MayReason, responses=JobWhole
     )
     def post(self, request: Request, id: UUID) -> Response:
         """Retry it."""
