@@ -112,13 +112,13 @@ def _argument(file: BinaryIO, size: int, opcode: pickletools.OpcodeInfo) -> None
 
 
 def _line(file: BinaryIO) -> bytes:
-    line = file.readline(_LONGEST_LINE)
-    if not line.endswith(b"\n"):
-        if len(line) < _LONGEST_LINE:
+    """The start of a line; a long string is data like any other, and skipped."""
+    line = rest = file.readline(_LONGEST_LINE)
+    while not rest.endswith(b"\n"):
+        if not rest:
             raise _NoPickle
-        while line and not line.endswith(b"\n"):  # a long string is data like any other
-            line = file.readline(_LONGEST_LINE)
-    return line[:-1]
+        rest = file.readline(_LONGEST_LINE)
+    return line.removesuffix(b"\n")
 
 
 def _readable(name: str, lines: list[bytes]) -> None:

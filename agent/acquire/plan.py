@@ -59,9 +59,7 @@ def _judge(files: Sequence[PlannedFile]) -> None:
             raise _refused(f"The listing names {shown(file.path)} twice.")
         seen.add(file.path)
         if not 0 <= file.size <= MAX_FILE_BYTES:
-            raise _refused(
-                f"{shown(file.path)} is listed with {file.size} bytes; at most {MAX_FILE_BYTES} are brought."
-            )
+            raise _refused(f"{shown(file.path)} is listed with {file.size} bytes, which no file has.")
 
 
 def _fit_together(files: Sequence[PlannedFile]) -> None:

@@ -1,4 +1,4 @@
-"""Makes a verified snapshot visible: flushed, read-only, listed by its manifest, then moved into place by one rename."""
+"""Makes a verified snapshot visible: flushed, read-only, listed by its manifest, then moved by one rename."""
 
 import hashlib
 import os
@@ -88,6 +88,7 @@ def _found(
         bytes=plan.bytes,
         manifest_sha256=digest,
         already_present=True,
+        reread=thorough,
     )
 
 
