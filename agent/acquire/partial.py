@@ -36,8 +36,13 @@ def held_bytes(root: Path, job_id: UUID, plan: Plan) -> int:
     with places.writing(root, "measuring what is here"), Tree(root) as tree:
         if tree.stat(place) is None or _said(tree, place).get("plan_digest") != plan.digest:
             return 0
-        blocks = sum(min(found.st_blocks * 512, found.st_size) for _, found in tree.files(place))
+        blocks = sum(min(found.st_blocks * 512, found.st_size) for name, found in tree.files(place) if not _ours(name))
     return min(blocks, plan.bytes)
+
+
+def _ours(name: str) -> bool:
+    """Whether a file there holds what we say about bytes, and none of them."""
+    return name == NAME or (name.startswith("parts/") and name.endswith(".json"))
 
 
 def _said(tree: Tree, place: str) -> dict[str, str]:
