@@ -28,6 +28,7 @@ class Request:
     whole: bool = False  # the answer ended as it should
     connection: int = 0
     at: float = 0.0  # monotonic seconds
+    ended_at: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +44,7 @@ class Fault:
     silent: bool = False  # no answer, the connection stays open
     drop: bool = False  # the connection ends without an answer
     # Of the head.
+    meanwhile: Callable[[], object] | None = None  # called before the answer
     wait: float = 0.0  # seconds before the answer
     headers: Mapping[str, str | None] = field(default_factory=lambda: MappingProxyType({}))  # None takes one away
     ignore_range: bool = False  # 200 and the whole file
@@ -72,14 +74,17 @@ class Rule:
     after: int  # spares the first so many
     times: int | None  # then befalls so many
     when: Callable[[Request], bool] | None
-    hits: int = 0
+    seen: int = 0  # requests meant
+    hits: int = 0  # requests befallen
 
     def befalls(self, request: Request) -> bool:
         """Whether it is this request's turn; counts it."""
         if not self._meant(request):
             return False
-        self.hits += 1
-        return self.hits > self.after and (self.times is None or self.hits <= self.after + self.times)
+        self.seen += 1
+        turn = self.seen > self.after and (self.times is None or self.hits < self.times)
+        self.hits += turn
+        return turn
 
     def _meant(self, request: Request) -> bool:
         return (

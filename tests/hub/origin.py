@@ -112,6 +112,8 @@ class _Handler(BaseHTTPRequestHandler):
         answer, fault = self.server.respond(request)
         try:
             self._pause(self.server.origin.latency_seconds + fault.wait)
+            if fault.meanwhile is not None:
+                fault.meanwhile()
             if answer is None or fault.drop:
                 if fault.silent:
                     self.server.closing.wait()
@@ -119,6 +121,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(request, answer, fault)
         except (Gone, OSError):
             self.close_connection = True
+        finally:
+            request.ended_at = time.monotonic()
 
     do_HEAD = do_POST = do_GET
 

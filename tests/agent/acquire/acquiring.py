@@ -1,4 +1,4 @@
-"""One acquisition in this process: the agent's own steps against a stand-in Hub, into a folder of the test."""
+"""What the tests of an acquisition share: a repository, what goes wrong at the Hub, and what lies on the disk."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.hub import contents
 from tests.hub.contents import Generated, weights
-from tests.hub.faults import Fault, Kind, Request
+from tests.hub.faults import Fault, Kind, Request, Rule
 from tests.hub.hub import Hub
 from tests.hub.repositories import Files, Repository
 
@@ -34,30 +34,27 @@ class Told:
     rule: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Case:
-    """What goes wrong, and how the acquisition must end: ``published``, or the failure's code."""
-
-    ends: str
-    faults: tuple[Told, ...]
-    token: str = ""
-    gated: str = ""
-
-
 def always(kind: Kind | None, *, file: str = "*", when: Callable[[Request], bool] | None = None, **fault: Any) -> Told:
     """With every request of this kind."""
     return Told(kind, Fault(**fault), {"file": file, "when": when})
 
 
-def once(kind: Kind | None, *, file: str = "*", after: int = 0, times: int = 1, **fault: Any) -> Told:
+def once(
+    kind: Kind | None,
+    *,
+    file: str = "*",
+    after: int = 0,
+    times: int = 1,
+    when: Callable[[Request], bool] | None = None,
+    **fault: Any,
+) -> Told:
     """With the first request of this kind, or the first few."""
-    return Told(kind, Fault(**fault), {"file": file, "after": after, "times": times})
+    return Told(kind, Fault(**fault), {"file": file, "after": after, "times": times, "when": when})
 
 
-def let_go_wrong(hub: Hub, *faults: Told) -> None:
-    """From now on."""
-    for told in faults:
-        hub.fault(told.kind, told.fault, **told.rule)
+def let_go_wrong(hub: Hub, *faults: Told) -> list[Rule]:
+    """From now on; the rules tell whom they befell."""
+    return [hub.fault(told.kind, told.fault, **told.rule) for told in faults]
 
 
 def bytes_of(repo: Repository, commit: str = "") -> dict[str, bytes]:
@@ -74,8 +71,8 @@ def lying_in(folder: Path) -> dict[str, bytes]:
     }
 
 
-def tree(root: Path) -> dict[str, tuple[int, int, bytes]]:
-    """Everything below a folder: mode, size and content, to compare before and after."""
+def tree(root: Path, *, but: Path | None = None) -> dict[str, tuple[int, int, bytes]]:
+    """Everything below a folder, but for one: mode, size and content, to compare before and after."""
     return {
         str(path.relative_to(root)): (
             path.lstat().st_mode,
@@ -83,4 +80,5 @@ def tree(root: Path) -> dict[str, tuple[int, int, bytes]]:
             path.read_bytes() if path.is_file() and not path.is_symlink() else b"",
         )
         for path in root.rglob("*")
+        if but is None or not path.is_relative_to(but)
     }
