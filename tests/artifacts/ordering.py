@@ -95,7 +95,8 @@ class Worker:
 
     def finish(self, given: wire.Job, now: datetime = START, **said: Any) -> str:
         """Say how the job ended; where it stands then."""
-        message = wire.Result(lease_id=given.lease_id, **said)
+        words: dict[str, Any] = {"lease_id": given.lease_id}
+        message = wire.Result(**words | said)
         return results.finish(given.id, message, by=speaker(self.node), now=now).state
 
     def fail(self, given: wire.Job, code: wire.FailureCode, now: datetime = START, **more: Any) -> str:
