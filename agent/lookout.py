@@ -80,6 +80,10 @@ class Lookout:
         """The next look is due now."""
         self._next = self._clock.monotonic()
 
+    def watch_closely(self) -> None:
+        """A job begins: looks come more often now."""
+        self._next = min(self._next, self._clock.monotonic() + LOOK_EVERY_IN_A_JOB.total_seconds())
+
     def look_if_due(self, running: wire.Job | None) -> None:
         """Start a look where one is due and none is under way; crashes of an earlier one come out here."""
         now = self._clock.monotonic()

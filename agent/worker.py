@@ -199,6 +199,7 @@ class Worker:
         )
         self._braked_at = self._hangs_since = None
         self._reports.begin()
+        self._lookout.watch_closely()
         kind = str(job.order.__struct_config__.tag)
         log.info("job begins", extra={"job_id": str(job.id), "type": kind, "attempt": job.attempt})
         self._running = running

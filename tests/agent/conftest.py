@@ -12,6 +12,7 @@ from tests.agent.processes import Agent
 from tests.agent.scripted import ControlPlane
 from tests.agent.secured import CA_NAME, Serve
 from tests.agent.simulated import Parts
+from tests.agent.working import Script, Stuck, Workplace
 
 
 @pytest.fixture
@@ -40,6 +41,30 @@ def start(tmp_path: Path) -> Iterator[Callable[[dict[str, str]], Agent]]:
 def parts(tmp_path: Path) -> Parts:
     """An enrolled agent in parts, on told time."""
     return Parts(tmp_path)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Workplace]:
+    """A worker and its surroundings, on told time."""
+    made = Workplace(tmp_path)
+    yield made
+    made.ended()
+
+
+@pytest.fixture
+def script(place: Workplace) -> Iterator[Script]:
+    """A job that runs until it is told otherwise."""
+    made = Script()
+    yield made
+    made.finish.set()
+
+
+@pytest.fixture
+def stuck(place: Workplace) -> Iterator[Stuck]:
+    """A job that does not hear."""
+    made = Stuck()
+    yield made
+    made.let_go.set()
 
 
 @pytest.fixture(scope="session")
