@@ -40,12 +40,15 @@ def main() -> int:
     question = json.load(sys.stdin)
     signal.alarm(question["within_seconds"] + 5)  # should nobody be left to end us
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, hard))
+    most = _MEMORY_BYTES if hard == resource.RLIM_INFINITY else min(_MEMORY_BYTES, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (most, hard))
     logging.disable(logging.CRITICAL)
     try:
         answer = _ask(question)
     except MemoryError:
         answer = _fault("too_large")
+    except ImportError as error:
+        answer = _fault("broken", said=error.name or "")
     sys.stdout.write(json.dumps(answer))
     return 0
 

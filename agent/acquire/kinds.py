@@ -1,5 +1,6 @@
 """What a file's name says about loading it: only data, or something that runs code and needs to be allowed by name."""
 
+import re
 from typing import Final
 
 from agent.wire import Format
@@ -19,8 +20,8 @@ _OTHER = """onnx onnx_data tflite pb mlmodel engine plan trt msgpack ot rknn dlc
 # npy and npz stand in neither: they hold plain numbers or pickled objects, and their headers tell which.
 _TEXT = """json jsonl ndjson txt md rst yaml yml toml ini cfg csv tsv jinja jinja2 j2 vocab merges bpe tiktoken
 gitattributes gitignore cff bib tex xml html css svg license lock"""
-_DATA = """safetensors gguf ggml model spm npy npz png jpg jpeg gif webp bmp ico pdf wav mp3 flac ogg mp4
-parquet arrow"""
+_DATA = """safetensors gguf ggml model spm npy npz png jpg jpeg gif webp avif bmp ico tif tiff pdf wav mp3 m4a
+flac ogg opus mp4 webm parquet arrow ttf otf woff woff2"""
 
 _BY_SUFFIX: Final[dict[str, Format]] = {
     **dict.fromkeys(_PICKLE.split(), "pickle"),
@@ -28,13 +29,20 @@ _BY_SUFFIX: Final[dict[str, Format]] = {
     **dict.fromkeys(_ARCHIVE.split(), "archive"),
     **dict.fromkeys(_OTHER.split(), "other"),
 }
+_VERSION: Final = re.compile(r"v\d+")
 _PLAIN: Final = frozenset(_TEXT.split())
 _KNOWN: Final = frozenset(_DATA.split()) | _PLAIN
 
 
 def suffix(path: str) -> str:
-    """What stands behind the last dot of the file's own name, in lower case: "gitattributes" of ".gitattributes"."""
-    return path.rpartition("/")[2].rpartition(".")[2].lower() if "." in path.rpartition("/")[2] else ""
+    """What stands behind the last dot of the file's own name, in lower case: "gitattributes" of ".gitattributes".
+
+    A version behind it is passed over: tokenizer.model.v3 is another tokenizer.model.
+    """
+    own, _, ending = path.rpartition("/")[2].lower().rpartition(".")
+    if _VERSION.fullmatch(ending) and "." in own:
+        ending = own.rpartition(".")[2]
+    return ending if "." in path.rpartition("/")[2] else ""
 
 
 def by_name(path: str, *, large: bool) -> Format | None:

@@ -93,8 +93,13 @@ def _once(source: Source, repo_id: str, revision: str, *, brake: Brake, patience
         "read_seconds": patience.read.total_seconds(),
         "max_bytes": patience.most_bytes,
     }
-    with tempfile.TemporaryDirectory(prefix="modelforge-hub-") as home:  # all that the library may write to
-        printed = questions.ask(question, home=home, until=until, brake=brake)
+    try:
+        home = tempfile.TemporaryDirectory(prefix="modelforge-hub-")
+    except OSError as error:
+        said = f"No temporary folder can be made to ask the Hub from: {error.strerror or error}."
+        raise Failed("storage_error", said) from error
+    with home as folder:  # all that the library may write to
+        printed = questions.ask(question, home=folder, until=until, brake=brake)
     if printed is None:
         raise Failed("source_unavailable", refusals.overdue(source, patience.whole))
     try:

@@ -91,12 +91,8 @@ class Tree:
 
     def folders(self, path: str) -> Iterator[str]:
         """All folders below ``path``, by their names below ``path``, the inner ones before those they lie in."""
-        for name in self.names(path):
-            inner = f"{path}/{name}" if path else name
-            found = self.stat(inner)
-            if found is not None and stat.S_ISDIR(found.st_mode):
-                yield from (f"{name}/{deeper}" for deeper in self.folders(inner))
-                yield name
+        with self.folder(path) as fd:
+            yield from _folders(fd, "")
 
     def mkdirs(self, path: str, mode: int = 0o755) -> None:
         """Make a folder and those on the way, each flushed into the one above; ``mode`` whatever the umask says."""
@@ -204,6 +200,18 @@ def _descend(root: int, names: list[str]) -> Iterator[int]:
         yield fd
     finally:
         os.close(fd)
+
+
+def _folders(fd: int, below: str) -> Iterator[str]:
+    with os.scandir(fd) as entries:
+        names = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+    for name in names:
+        inner = os.open(name, _FOLDER, dir_fd=fd)
+        try:
+            yield from _folders(inner, f"{below}{name}/")
+        finally:
+            os.close(inner)
+        yield below + name
 
 
 def _files(fd: int, below: str) -> Iterator[tuple[str, os.stat_result]]:

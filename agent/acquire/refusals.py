@@ -21,7 +21,17 @@ _UNTOLD = timedelta(seconds=60)  # the wait where a 429 names none
 _LONGEST = timedelta(hours=1)
 
 Kind = Literal[
-    "refused", "unreached", "unresolved", "untrusted", "tls", "silent", "astray", "too_large", "not_json", "malformed"
+    "refused",
+    "unreached",
+    "unresolved",
+    "untrusted",
+    "tls",
+    "silent",
+    "astray",
+    "too_large",
+    "not_json",
+    "malformed",
+    "broken",
 ]
 
 
@@ -110,6 +120,8 @@ def _unavailable(fault: Fault, host: str) -> str:
             return f"{host} and the agent find no common TLS{said}. Check {ENDPOINT}, {PROXY} and what lies between."
         case "unresolved":
             return f"The name {host} is not known here{said}. Check {ENDPOINT} and this server's DNS, or set {PROXY}."
+        case "broken":
+            return f"The Hub's library cannot be loaded here{said}: this agent is installed badly."
         case "silent":
             return f"{host} was silent for too long."
         case "astray":

@@ -105,6 +105,14 @@ def test_nothing_is_written_that_stays(hub: Hub, monkeypatch: pytest.MonkeyPatch
     assert list(temporary.iterdir()) == []
 
 
+def test_without_a_temporary_folder_nothing_is_asked(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
+    with pytest.raises(Failed, match="temporary folder") as caught:
+        list_files(source(hub), "org/model", "main", patience=SHORT)
+    assert caught.value.code == "storage_error"
+    assert hub.of() == []
+
+
 def test_the_token_is_shown_to_the_hub_as_a_bearer(hub: Hub) -> None:
     list_files(source(hub, TOKEN), "org/model", "main")
     assert hub.of()[0].headers["authorization"] == f"Bearer {TOKEN}"

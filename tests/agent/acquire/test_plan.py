@@ -155,6 +155,12 @@ def test_a_large_file_of_an_unknown_ending_is_refused_before_it_is_fetched() -> 
     assert plan.make(listing({"notes.xyz": b"x"}), order()).files  # a small one is judged by its bytes
 
 
+def test_a_version_behind_an_ending_does_not_hide_it() -> None:
+    tokenizer = Listing(COMMIT, False, (planned("tokenizer.model.v3", b"x", large=True),))
+    assert plan.make(tokenizer, order()).files
+    assert "format 'pickle'" in refused({"weights.bin.v2": b"x"})
+
+
 @pytest.mark.parametrize("size", [-1, plan.MAX_FILE_BYTES + 1], ids=["negative", "enormous"])
 def test_a_size_that_no_file_has_is_refused(size: int) -> None:
     assert "bytes, which no file has" in refused(

@@ -11,12 +11,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from huggingface_hub import ModelCard, get_local_safetensors_metadata
 
 from agent import wire
 from agent.acquire import paths, publish, remove
 from agent.acquire.terms import Failed
 from tests.agent.acquire.dying import FILES
-from tests.agent.acquire.samples import COMMIT, JOB, NOW, OTHER_COMMIT, Files, fetched, order, plan_of, published
+from tests.agent.acquire.samples import (
+    COMMIT,
+    JOB,
+    NOW,
+    OTHER_COMMIT,
+    Files,
+    fetched,
+    order,
+    plan_of,
+    published,
+    safetensors,
+    tensor,
+)
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 STEPS = ["files", "manifest", "folders", "parents", "renamed", "synced", "dropped"]
@@ -49,6 +62,13 @@ def test_a_published_snapshot_lies_under_its_commit_with_its_bytes(tmp_path: Pat
     assert (told.files, told.bytes, told.already_present) == (2, 7002, False)
     assert (told.bytes_fetched, told.bytes_reused) == (7000, 2)
     assert tree(snapshot) == ["config.json", "d/", "d/e/", "d/e/model.safetensors", "manifest.json"]
+
+
+def test_the_hubs_own_library_reads_it_as_a_local_folder(tmp_path: Path) -> None:
+    weights = safetensors({"__metadata__": {"format": "pt"}, "w": tensor()})
+    snapshot = published(tmp_path, {"model.safetensors": weights, "README.md": b"---\nlicense: mit\n---\n# A model\n"})
+    assert get_local_safetensors_metadata(snapshot).files_metadata["model.safetensors"].tensors["w"].shape == [4]
+    assert ModelCard.load(snapshot / "README.md").data.license == "mit"
 
 
 def test_nothing_of_the_job_is_left_behind(tmp_path: Path) -> None:
