@@ -2,6 +2,7 @@
 
 import io
 import re
+import struct
 import zipfile
 import zlib
 from typing import BinaryIO
@@ -36,7 +37,7 @@ def holds(file: BinaryIO, size: int) -> frozenset[Format]:
     try:
         with zipfile.ZipFile(file) as archive:
             return _members(archive)
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, ValueError, EOFError, OSError):
+    except (zipfile.BadZipFile, zlib.error, struct.error, RuntimeError, ValueError, LookupError, EOFError, OSError):
         return _UNKNOWN  # damaged, encrypted or packed as nobody does; other readers may be less strict
 
 
