@@ -80,7 +80,8 @@ def curl(snapshot: Snapshot, line: Line, target: Path) -> float:
     )
     config = target.with_name(f"{target.name}.curl")
     config.write_text(wanted)
-    command = ["curl", "-sSfL", "--no-progress-meter", "--noproxy", "*", "-Z", "--parallel-max", str(_MOST_PARALLEL), "-K", str(config)]
+    command = ["curl", "-fL", "--no-progress-meter", "--noproxy", "*", "-K", str(config)]
+    command += ["-Z", "--parallel-max", str(_MOST_PARALLEL)]
     if line.ca_file is not None:
         command += ["--cacert", str(line.ca_file)]
     took = _timed(command, dict(os.environ))
