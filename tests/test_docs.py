@@ -9,6 +9,7 @@ import pytest
 
 from agent import protocol, variables, wire
 from modelforge import errors, urls
+from tests.wire.said import SAID
 
 ROOT = Path(__file__).parents[1]
 PROTOCOL = (ROOT / "docs/protocol.md").read_text(encoding="utf-8")
@@ -83,9 +84,7 @@ def test_the_decisions_say_why_each_package_is_there(name: str) -> None:
 
 def test_the_protocol_shows_every_message_of_an_agent() -> None:
     shown = [name for name, _ in EXAMPLE.findall(PROTOCOL)]
-    assert sorted(shown) == sorted(
-        ["Enroll", "Enrolled", "Beat", "BeatReply", "Facts", "FactsReply", "CredentialReply", "Goodbye", "Problem"]
-    )
+    assert sorted(shown) == sorted({type(said).__name__ for said in SAID.values()})
 
 
 @pytest.mark.parametrize(("name", "text"), EXAMPLE.findall(PROTOCOL), ids=[m[0] for m in EXAMPLE.findall(PROTOCOL)])
