@@ -97,7 +97,7 @@ def acquire(task: Task, order: wire.AcquireOrder) -> wire.Result:
     tally.bytes_total, tally.files_total = plan.bytes, len(plan.files)
     task.still()
     remove.finish_removals(task.root)
-    here = publish.present(plan, task.root)
+    here = _here_already(task, order, plan)
     if here is not None:
         remove.forget(task.root, [task.job.id])
         return task.succeeded(published=here)
@@ -158,6 +158,17 @@ def take_away(task: Task, order: wire.RemoveOrder) -> wire.Result:
     remove.finish_removals(task.root)
     remove.remove(order, root=task.root, job_id=task.job.id, brake=task.brake)
     return task.succeeded()
+
+
+def _here_already(task: Task, order: wire.AcquireOrder, plan: Plan) -> wire.Published | None:
+    """The snapshot where it lies published: by its manifest, or by every byte where the order wants that."""
+    if not order.reread:
+        return publish.present(plan, task.root)
+    task.tally.phase, counted = "verify", task.tally.bytes_done
+    found = publish.present(plan, task.root, thorough=True, brake=task.brake, tally=task.tally)
+    if found is None:
+        task.tally.add(done=counted - task.tally.bytes_done)  # it is damaged: all of it comes anew
+    return found
 
 
 def _bring(task: Task, order: wire.AcquireOrder, plan: Plan, folder: Path) -> None:
