@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.hub import contents
+from tests.hub.faults import Request
 from tests.hub.hub import Hub
 from tests.hub.repositories import Repository
 from tests.parts.agents import Agent
@@ -89,6 +90,28 @@ def pinned(plane: ControlPlane, ordered: Row, agent: Agent) -> str:
 def arrived(hub: Hub, count: int, *, within: float = 30) -> None:
     """Wait until so many bytes of files have left the Hub."""
     until(lambda: hub.sent() >= count, f"{count} bytes sent, not {hub.sent()}", within=within, every=0.005)
+
+
+def arrived_for_good(hub: Hub, killed_at: float) -> list[Request]:
+    """What had been answered in full before the agent was killed; what was answered just then may be lost."""
+    answered = [r for r in hub.of("cdn", "resolve") if r.whole and r.status in (200, 206)]
+    return [r for r in answered if r.ended_at is not None and r.ended_at < killed_at - 0.3]
+
+
+def asked_again(hub: Hub, killed_at: float) -> list[Request]:
+    """Requests after the kill for bytes that had arrived for good before."""
+    had = arrived_for_good(hub, killed_at)
+    later = [r for r in hub.of("cdn", "resolve") if r.at > killed_at and r.status in (200, 206)]
+    return [r for r in later if any(_overlap(r, old) for old in had)]
+
+
+def _overlap(one: Request, other: Request) -> bool:
+    if one.path.split("?")[0] != other.path.split("?")[0]:
+        return False
+    if one.range is None or other.range is None:
+        return True
+    (start, end), (begin, last) = one.range, other.range
+    return (last is None or start <= last) and (end is None or begin <= end)
 
 
 def artifacts(plane: ControlPlane, agent: Agent, **query: str) -> list[Row]:
