@@ -109,7 +109,7 @@ class Crew:
                     self._turn.wait()
                 else:
                     return None
-            self._begin(number)
+            mine = self._begin(number)
 
     def next_to_hash(self) -> Part | int | None:
         """A file with bytes to read again, or the number of one to prove; None: all done."""
@@ -188,7 +188,7 @@ class Crew:
         behind = part.behind
         return behind > self._limits.chunk_bytes or (behind > 0 and part.segments.left == 0 and part.users == 0)
 
-    def _begin(self, number: int) -> None:
+    def _begin(self, number: int) -> Part:
         self._still()
         part = Part(number, self._plan, self._shelf, self._limits)
         self._tally.add(done=part.open())
@@ -196,6 +196,7 @@ class Crew:
             part.users += 1
             self._active.append(part)
         self.leave(part, None)
+        return part
 
     def _begin_anew(self, part: Part, fault: Restart) -> None:
         part.ranged = part.ranged and not fault.whole

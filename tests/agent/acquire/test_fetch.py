@@ -1,0 +1,269 @@
+"""Bringing the bytes: over many connections, within bounds, and stopped within a moment."""
+
+import errno
+import os
+import threading
+import time
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from agent.acquire.pace import Pace
+from agent.acquire.terms import Brake, Failed
+from tests.agent.acquire.fetching import KIB, LIMITS, Fetch
+from tests.hub.contents import Given, weights
+from tests.hub.faults import Fault, Request
+from tests.hub.hub import Hub
+from tests.hub.repositories import Files
+
+BIG = "model.safetensors"
+BIG_BYTES = 700_000
+FILES: Files = {
+    BIG: weights(BIG_BYTES, seed=1),
+    "config.json": b"{}",
+    "empty.txt": b"",
+    "a/b/c.txt": b"deep",
+    "Ünicode & blanks/#100%?.txt": b"odd",
+}
+TOTAL = sum(len(content) if isinstance(content, bytes) else BIG_BYTES for content in FILES.values())
+
+
+class AtOnce:
+    """Counts how many requests are being answered at one time."""
+
+    def __init__(self, hub: Hub, kind: str, seconds: float = 0.02) -> None:
+        self._lock = threading.Lock()
+        self.now = self.most = 0
+        self._seconds = seconds
+        hub.fault(kind, Fault(meanwhile=self._answer))  # type: ignore[arg-type]
+
+    def _answer(self) -> None:
+        with self._lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        time.sleep(self._seconds)  # of the server: so that others may come meanwhile
+        with self._lock:
+            self.now -= 1
+
+
+def test_every_file_arrives_with_its_bytes(hub: Hub, tmp_path: Path) -> None:
+    fetch = Fetch(hub, hub.repo("org/m", FILES), tmp_path)
+    assert fetch.run() == "done"
+    assert fetch.right
+    assert os.listdir(tmp_path / "parts") == []
+    tally = fetch.tally
+    assert (tally.bytes_done, tally.bytes_fetched, tally.files_done) == (TOTAL, TOTAL, len(FILES))
+
+
+def test_no_byte_is_asked_for_twice(hub: Hub, tmp_path: Path) -> None:
+    fetch = Fetch(hub, hub.repo("org/m", FILES), tmp_path)
+    assert fetch.run() == "done"
+    assert hub.sent() == TOTAL
+
+
+def test_a_large_file_comes_in_segments_over_all_connections(hub: Hub, tmp_path: Path) -> None:
+    at_once = AtOnce(hub, "cdn")
+    assert Fetch(hub, hub.repo("org/m", {BIG: weights(BIG_BYTES)}), tmp_path).run() == "done"
+    spans = sorted(request.range for request in hub.of("cdn") if request.range is not None)
+    assert spans == [(at, min(at + 64 * KIB, BIG_BYTES) - 1) for at in range(0, BIG_BYTES, 64 * KIB)]
+    assert at_once.most == LIMITS.connections
+
+
+def test_small_files_come_several_at_once(hub: Hub, tmp_path: Path) -> None:
+    at_once = AtOnce(hub, "resolve")
+    assert Fetch(hub, hub.repo("org/m", {f"{n}.txt": b"%d" % n for n in range(16)}), tmp_path).run() == "done"
+    assert at_once.most == LIMITS.connections
+
+
+def test_a_signed_address_is_good_for_all_segments(hub: Hub, tmp_path: Path) -> None:
+    assert Fetch(hub, hub.repo("org/m", {BIG: weights(BIG_BYTES)}), tmp_path).run() == "done"
+    assert len(hub.of("resolve")) <= LIMITS.connections < len(hub.of("cdn"))
+
+
+def test_an_empty_file_is_not_asked_for(hub: Hub, tmp_path: Path) -> None:
+    fetch = Fetch(hub, hub.repo("org/m", {"empty.txt": b""}), tmp_path)
+    assert fetch.run() == "done"
+    assert fetch.right
+    assert hub.of() == []
+
+
+def test_a_plan_of_nothing_is_done(hub: Hub, tmp_path: Path) -> None:
+    assert Fetch(hub, hub.repo("org/m", {}), tmp_path).run() == "done"
+
+
+def test_open_files_are_bounded(hub: Hub, tmp_path: Path) -> None:
+    fetch = Fetch(hub, hub.repo("org/m", {f"{n}.txt": b"%d" % n for n in range(40)}), tmp_path)
+    open_at_once = []
+
+    def count() -> None:
+        links = [Path(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")]
+        open_at_once.append(sum(link.is_symlink() and os.path.realpath(link).endswith(".part") for link in links))
+
+    hub.fault("resolve", Fault(meanwhile=count))
+    assert fetch.run() == "done"
+    assert 0 < max(open_at_once) <= LIMITS.connections
+
+
+def test_a_source_without_ranges_gives_the_file_in_one_piece(hub: Hub, tmp_path: Path) -> None:
+    fetch = Fetch(hub, hub.repo("org/m", {BIG: weights(BIG_BYTES)}), tmp_path)
+    hub.fault("cdn", Fault(ignore_range=True))
+    assert fetch.run() == "done"
+    assert fetch.right
+    whole = [request for request in hub.of("cdn") if request.range is None]
+    assert [(request.status, request.bytes_sent) for request in whole] == [(200, BIG_BYTES)]
+
+
+def test_a_file_that_is_wrong_twice_is_handed_over_and_fails(hub: Hub, tmp_path: Path) -> None:
+    fetch = Fetch(hub, hub.repo("org/m", FILES), tmp_path)
+    hub.fault("resolve", Fault(content=Given(b"[]")), file="config.json")
+    assert fetch.run() == "verification_failed"
+    assert fetch.wrong == [("config.json", "0637a088a01e8ddab3bf3fa98dbe804cbde1a0dc")]
+    assert "config.json" not in fetch.lying
+    assert not list((tmp_path / "parts").glob("1.*"))
+
+
+def test_a_file_that_is_wrong_once_comes_again_and_counts_once(hub: Hub, tmp_path: Path) -> None:
+    fetch = Fetch(hub, hub.repo("org/m", FILES), tmp_path)
+    hub.fault("cdn", Fault(flip=(100_000,)), times=5)
+    assert fetch.run() == "done"
+    assert fetch.right
+    assert fetch.wrong == []
+    assert fetch.tally.bytes_done == TOTAL
+    assert fetch.tally.bytes_fetched == TOTAL + BIG_BYTES
+
+
+def test_the_root_is_looked_at_before_each_file(hub: Hub, tmp_path: Path) -> None:
+    looked = []
+    assert Fetch(hub, hub.repo("org/m", FILES), tmp_path).run(still=lambda: looked.append(1)) == "done"
+    assert len(looked) == len(FILES)
+
+
+def test_a_root_that_is_lost_in_between_gets_no_further_file(hub: Hub, tmp_path: Path) -> None:
+    files = {f"{n}.txt": b"%d" % n for n in range(20)}
+    fetch = Fetch(hub, hub.repo("org/m", files), tmp_path)
+    looked = []
+
+    def still() -> None:
+        looked.append(1)
+        if len(looked) > 5:
+            raise Failed("root_unverified", "the marker is gone")
+
+    assert fetch.run(still=still) == "root_unverified"
+    assert len(fetch.lying) + len(list((tmp_path / "parts").glob("*.part"))) <= 5
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (errno.ENOSPC, "insufficient_capacity"),
+        (errno.EDQUOT, "insufficient_capacity"),
+        (errno.EIO, "storage_error"),
+        (errno.EROFS, "storage_error"),
+    ],
+    ids=["full", "quota", "broken", "read-only"],
+)
+def test_a_disk_that_refuses_is_told_and_what_landed_is_kept(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, code: str
+) -> None:
+    written = 0
+    true_pwrite = os.pwrite
+
+    def pwrite(fd: int, data: memoryview, offset: int) -> int:
+        nonlocal written
+        written += len(data)
+        if written > 400_000:
+            raise OSError(number, os.strerror(number))
+        return true_pwrite(fd, data, offset)
+
+    fetch = Fetch(hub, hub.repo("org/m", {BIG: weights(BIG_BYTES)}), tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr("agent.acquire.parts.os.pwrite", pwrite)
+        assert fetch.run() == code
+    if code == "insufficient_capacity":
+        assert fetch.failed.numbers["free_bytes"] > 0
+        assert 0 < fetch.failed.numbers["missing_bytes"] < BIG_BYTES
+    assert fetch.run() == "done"
+    assert fetch.right
+    assert fetch.tally.bytes_fetched < BIG_BYTES - 300_000
+
+
+def stalled(hub: Hub) -> None:
+    hub.fault("cdn", Fault(stall_at=1000))
+
+
+def silent(hub: Hub) -> None:
+    hub.fault("cdn", Fault(silent=True))
+
+
+def refused(hub: Hub) -> None:
+    hub.fault("cdn", Fault(status=503, headers={"Retry-After": "50"}))
+
+
+def held(hub: Hub) -> None:
+    hub.fault("cdn", Fault(status=429, headers={"Retry-After": "50"}))
+
+
+def dripping(hub: Hub) -> None:
+    hub.cdn.bytes_per_second = 20_000
+
+
+@pytest.mark.parametrize("where", [stalled, silent, refused, held, dripping], ids=lambda where: where.__name__)
+def test_a_pulled_brake_stops_within_a_second(hub: Hub, tmp_path: Path, where: object) -> None:
+    """In a blocked read, before the head of an answer, in a wait, in the middle of a slow body."""
+    where(hub)  # type: ignore[operator]
+    fetch = Fetch(hub, hub.repo("org/m", {BIG: weights(BIG_BYTES)}), tmp_path)
+    pulled_at = 0.0
+
+    def pull() -> None:
+        nonlocal pulled_at
+        pulled_at = time.monotonic()
+        fetch.brake.pull("cancelled")
+
+    threading.Timer(0.3, pull).start()
+    assert fetch.run() == "cancelled"
+    assert time.monotonic() - pulled_at < 1
+    assert threading.active_count() < 40
+
+
+def test_a_pulled_brake_stops_a_fetch_that_waits_for_bandwidth(hub: Hub, tmp_path: Path) -> None:
+    fetch = Fetch(hub, hub.repo("org/m", {BIG: weights(BIG_BYTES)}), tmp_path)
+    threading.Timer(0.2, fetch.brake.pull, ["lease_lost"]).start()
+    began = time.monotonic()
+    assert fetch.run(pace=Pace(lambda: 20_000)) == "lease_lost"
+    assert time.monotonic() - began < 1.2
+
+
+def test_a_brake_pulled_before_it_begins_lets_nothing_begin(hub: Hub, tmp_path: Path) -> None:
+    brake = Brake()
+    brake.pull("released")
+    assert Fetch(hub, hub.repo("org/m", FILES), tmp_path, brake=brake).run() == "released"
+    assert hub.of() == []
+
+
+def test_the_bandwidth_limit_holds_for_all_connections_together(hub: Hub, tmp_path: Path) -> None:
+    fetch = Fetch(hub, hub.repo("org/m", {BIG: weights(BIG_BYTES)}), tmp_path)
+    began = time.monotonic()
+    assert fetch.run(pace=Pace(lambda: 1_000_000)) == "done"
+    assert BIG_BYTES / 1e6 - 0.3 < time.monotonic() - began < 3
+
+
+def test_a_slow_limit_is_no_stall(hub: Hub, tmp_path: Path) -> None:
+    """Less comes in than the watchdog would bear, because we want it so."""
+    limits = {"stall": timedelta(seconds=0.4), "drip": timedelta(seconds=0.2), "slowest_bytes_per_second": 1e6}
+    fetch = Fetch(hub, hub.repo("org/m", {BIG: weights(100_000)}), tmp_path, limits=replace(LIMITS, **limits))  # type: ignore[arg-type]
+    assert fetch.run(pace=Pace(lambda: 100_000)) == "done"
+
+
+def early(request: Request) -> bool:
+    return request.range is not None and request.range[0] == 0
+
+
+def test_one_slow_connection_does_not_hold_up_the_others(hub: Hub, tmp_path: Path) -> None:
+    hub.fault("cdn", Fault(bytes_per_second=200_000), when=early)
+    fetch = Fetch(hub, hub.repo("org/m", {BIG: weights(BIG_BYTES)}), tmp_path)
+    assert fetch.run() == "done"
+    assert fetch.right
+    slow = next(request for request in hub.of("cdn") if early(request))
+    assert len([request for request in hub.of("cdn") if request.connection == slow.connection]) < 5
