@@ -107,7 +107,7 @@ def test_a_late_result_of_a_lost_lease_is_refused(job: Job, given: wire.Job, ove
 
 
 def test_jobs_of_a_retired_node_end(job: Job, over: timedelta) -> None:
-    other = ordered(job.root, "org/other")
+    other = ordered(job.root, "org/other", now=START + SECOND)
     given = Worker(job.node).take()
     control.retire(job.node, reason="sold", by=OPERATOR, now=START)
     assert expiry.expire(now=START + SECOND) == Expired(lost=0, gone=1, called=0)
