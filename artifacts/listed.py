@@ -4,7 +4,8 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Sum, Value
-from django.db.models.functions import Coalesce
+from django.db.models.functions import Coalesce, Replace
+from django.db.models.lookups import Exact
 
 from agent import wire
 from artifacts.models import Artifact, Job, StorageRoot
@@ -18,13 +19,13 @@ def roots() -> QuerySet[StorageRoot]:
     kept = Artifact.objects.filter(root=OuterRef("pk")).exclude(state=Artifact.State.REMOVED).order_by().values("root")
     jobs = Job.objects.filter(root=OuterRef("pk"), state__in=Job.ACTIVE).order_by().values("root")
     writing = Job.objects.filter(state__in=Job.ACTIVE, type=wire.ACQUIRE, preflight_only=False).order_by()
-    same_disk = Q(root__device_id=OuterRef("device_id")) & ~Q(root__device_id="")
-    on_disk = writing.filter(Q(root=OuterRef("pk")) | same_disk, node=OuterRef("node")).exclude(
-        root__state=StorageRoot.State.RETIRED
+    on_disk = writing.alias(known_fsid=_known("root__fsid")).filter(
+        Q(root=OuterRef("pk")) | (_SAME_DISK & ~Q(root__state=StorageRoot.State.RETIRED)), node=OuterRef("node")
     )
     return (
         StorageRoot.objects.select_related("node", "node__heartbeat")
         .defer("node__facts", "node__labels")
+        .alias(known_fsid=_known("fsid"))
         .annotate(
             artifacts_kept=Coalesce(Subquery(kept.annotate(n=Count("pk")).values("n")), Value(0)),
             artifact_bytes=Coalesce(Subquery(kept.annotate(n=Sum("bytes")).values("n")), Value(0)),
@@ -33,6 +34,19 @@ def roots() -> QuerySet[StorageRoot]:
             active_jobs=Coalesce(Subquery(jobs.annotate(n=Count("pk")).values("n")), Value(0)),
         )
     )
+
+
+def _known(fsid: str) -> Replace:
+    """A file system's id; "" where it has none, which some tell as zeros."""
+    return Replace(fsid, Value("0"), Value(""))
+
+
+_SAME_DISK = (~Q(known_fsid="") & Q(root__fsid=OuterRef("fsid"))) | (
+    (Q(known_fsid="") | Exact(OuterRef("known_fsid"), Value("")))
+    & ~Q(root__device_id="")
+    & Q(root__device_id=OuterRef("device_id"))
+)
+"""Whether a job's root lies on the outer root's file system, as ``artifacts.capacity`` decides it."""
 
 
 def _to_write(jobs: QuerySet[Job], by: str) -> Coalesce:

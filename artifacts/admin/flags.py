@@ -118,9 +118,7 @@ def of_artifact(artifact: Artifact, now: datetime) -> Iterator[Flag]:
     if artifact.state == Artifact.State.DAMAGED:
         count = len(artifact.damaged)
         files = f"{count} file{'' if count == 1 else 's'}" if count else "The snapshot"
-        meaning = (
-            f"{files} changed or missing when it was verified last. It was whole on {exact(artifact.verified_at)}."
-        )
+        meaning = f"{files} changed or missing when it was read last. It was whole on {exact(artifact.verified_at)}."
         remedy = "Remove it and order it again, and suspect the disk or whoever may write there."
         yield Flag("damaged", "damaged", "Damaged", meaning, remedy, "danger")
     elif artifact.state == Artifact.State.REMOVED:

@@ -9,11 +9,13 @@ from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 from pytest_django import DjangoAssertNumQueries, Settings
 
+from artifacts.models import Job
 from enrollment import keys
 from enrollment.models import ApiKey
 from nodes.callers import Caller
 from nodes.liveness import Liveness
 from nodes.models import Accelerator, ControlPlane, Heartbeat, Node, TelemetrySample
+from tests.artifacts.showing import a_job, a_root, an_artifact
 from tests.parts.start import OPERATOR_API_KEY
 
 Sample = tuple[str, tuple[tuple[str, str], ...]]
@@ -118,9 +120,12 @@ def test_a_scrape_costs_a_constant_number_of_queries(
     scrape: Callable[[], dict[Sample, float]],
     django_assert_max_num_queries: DjangoAssertNumQueries,
 ) -> None:
+    now = datetime.now(UTC)
     for _ in range(20):
-        sample(make_node(), [device(power_watts=300)])
-    with django_assert_max_num_queries(8):
+        root = a_root(make_node(), now)
+        sample(root.node, [device(power_watts=300)])
+        an_artifact(root, now)
+    with django_assert_max_num_queries(11):
         scrape()
 
 
@@ -140,3 +145,46 @@ def test_an_auditors_key_scrapes(operator: Caller) -> None:
 def test_metrics_may_be_opened_to_all(settings: Settings, stranger: Client) -> None:
     settings.METRICS_PUBLIC = True
     assert stranger.get("/metrics").status_code == 200
+
+
+def test_jobs_and_artifacts_are_counted_by_state(
+    make_node: Callable[..., Node], scrape: Callable[[], dict[Sample, float]]
+) -> None:
+    now = datetime.now(UTC)
+    root = a_root(make_node(), now)
+    a_job(root, now, state="running")
+    a_job(root, now, state="failed", repo_id="org/failed")
+    an_artifact(root, now, bytes=7)
+    an_artifact(root, now, repo_id="org/broken", bytes=5, state="damaged")
+    an_artifact(root, now, repo_id="org/gone", state="removed", removed_at=now)
+    told = scrape()
+    jobs = {state: told["modelforge_jobs", (("state", state),)] for state in Job.State.values}
+    assert jobs == {"queued": 0, "running": 1, "succeeded": 0, "failed": 1, "cancelled": 0}
+    assert told["modelforge_artifacts", (("state", "published"),)] == 1
+    assert told["modelforge_artifact_bytes", (("state", "published"),)] == 7
+    assert told["modelforge_artifact_bytes", (("state", "damaged"),)] == 5
+    assert ("modelforge_artifacts", (("state", "removed"),)) not in told
+
+
+def test_a_root_tells_what_its_agent_proved_and_how_long_ago(
+    make_node: Callable[..., Node], scrape: Callable[[], dict[Sample, float]]
+) -> None:
+    now = datetime.now(UTC)
+    node = make_node(display_name="server01")
+    known = a_root(node, now, state="unverified", fault="missing", proven_at=now - timedelta(hours=1))
+    a_root(node, now, "new", state="pending", proven_at=None, free_bytes=None, total_bytes=None)
+    a_root(node, now, "gone", state="retired", retired_at=now)
+    told = scrape()
+    labels = (
+        ("node", "server01"),
+        ("node_id", str(node.pk)),
+        ("path", "/data/artifacts/models"),
+        ("root_id", str(known.pk)),
+    )
+    assert told["modelforge_storage_root_verified", labels] == 0
+    assert told["modelforge_storage_root_free_bytes", labels] == 2**40
+    assert 3600 <= told["modelforge_storage_root_proof_age_seconds", labels] < 3630
+    measured = [dict(found)["path"] for name, found in told if name == "modelforge_storage_root_free_bytes"]
+    assert measured == ["/data/artifacts/models"]
+    watched = {dict(found)["path"] for name, found in told if name == "modelforge_storage_root_verified"}
+    assert watched == {"/data/artifacts/models", "/data/artifacts/new"}
