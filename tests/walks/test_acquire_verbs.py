@@ -1,0 +1,184 @@
+"""What operators do about models beyond ordering: cancel, try again, verify, remove; and roots that go wrong."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.hub import contents
+from tests.hub.contents import weights
+from tests.hub.faults import Fault
+from tests.hub.hub import Hub
+from tests.parts.agents import Agent
+from tests.parts.control_plane import ControlPlane
+from tests.parts.ports import until
+from tests.walks import acquiring
+from tests.walks.journey import told
+
+pytestmark = [pytest.mark.walk, pytest.mark.timeout(180)]
+MIB = 1024 * 1024
+
+
+@pytest.fixture
+def hub() -> Iterator[Hub]:
+    with Hub() as made:
+        yield made
+
+
+def test_a_job_cancelled_in_the_middle_stops_gives_its_room_back_and_may_be_tried_again(
+    plane: ControlPlane, agent: Callable[..., Agent], hub: Hub
+) -> None:
+    repo = hub.repo("org/model", contents.model(24 * MIB, shards=4, seed=1))
+    size = sum(file.size for file in repo.files().values())
+    hub.cdn.bytes_per_second = MIB
+    one, root = acquiring.server(plane, agent, hub)
+    job = acquiring.order(plane, root, repo)
+    acquiring.pinned(plane, job, one)
+    acquiring.arrived(hub, 16 * MIB)
+    plane.post(f"/api/v1/admin/jobs/{job['id']}/cancel", reason="not now")
+    acquiring.ended(plane, job, one, "cancelled")
+    sent = hub.sent()
+    assert sent < size
+    half_done = acquiring.folder(one) / ".partial" / str(job["id"])
+    until(lambda: not half_done.exists(), f"the half-done files are gone; {one.log[-1500:]}")
+    assert acquiring.artifacts(plane, one) == []
+    assert not (acquiring.folder(one) / "models").exists()
+    assert hub.sent() == sent
+    hub.cdn.bytes_per_second = None
+    plane.post(f"/api/v1/admin/jobs/{job['id']}/retry", reason="now")
+    acquiring.ended(plane, job, one)
+    acquiring.assert_published(one, repo, repo.sha)
+
+
+def test_a_flipped_byte_is_found_mended_by_ordering_again_and_the_snapshot_is_removed(
+    plane: ControlPlane, agent: Callable[..., Agent], hub: Hub
+) -> None:
+    repo = hub.repo("org/model", contents.model(2 * MIB, seed=2))
+    one, root = acquiring.server(plane, agent, hub)
+    acquiring.ended(plane, acquiring.order(plane, root, repo), one)
+    place = acquiring.assert_published(one, repo, repo.sha)
+    (artifact,) = acquiring.artifacts(plane, one)
+
+    def verify() -> acquiring.Row:
+        ordered = plane.post(f"/api/v1/admin/artifacts/{artifact['id']}/verify")
+        return acquiring.ended(plane, ordered, one)
+
+    assert verify()["verified"]["damaged"] == []
+    damaged = "model-00002-of-00002.safetensors"
+    (place / damaged).chmod(0o644)
+    with (place / damaged).open("r+b") as file:
+        file.seek(MIB)
+        file.write(b"\xff\x00\xff\x00")
+    assert verify()["verified"]["damaged"] == [damaged]
+    (found,) = acquiring.artifacts(plane, one)
+    assert (found["state"], found["damaged"]) == ("damaged", [damaged])
+
+    acquiring.ended(plane, acquiring.order(plane, root, repo), one)
+    acquiring.assert_published(one, repo, repo.sha)
+    (found,) = acquiring.artifacts(plane, one)
+    assert (found["id"], found["state"]) == (artifact["id"], "published")
+
+    beside = acquiring.folder(one) / "models/org/other.txt"
+    beside.write_text("not ours")
+    acquiring.ended(plane, plane.post(f"/api/v1/admin/artifacts/{artifact['id']}/remove", reason="old"), one)
+    assert not place.exists()
+    assert beside.read_text() == "not ours"
+    assert acquiring.artifacts(plane, one) == []
+    (gone,) = acquiring.artifacts(plane, one, state="removed")
+    assert gone["id"] == artifact["id"]
+    told(plane, one, "artifact.damaged")
+    told(plane, one, "artifact.removed")
+
+
+def test_wrong_bytes_end_in_quarantine_and_the_next_attempt_brings_the_right_ones(
+    plane: ControlPlane, agent: Callable[..., Agent], hub: Hub
+) -> None:
+    repo = hub.repo("org/model", contents.model(2 * MIB, seed=3))
+    one, root = acquiring.server(plane, agent, hub)
+    wrong = "model-00001-of-00002.safetensors"
+    hub.fault("cdn", Fault(flip=(MIB,)), file=wrong)
+    job = acquiring.order(plane, root, repo)
+    (event,) = told(plane, one, "artifact.file_quarantined", within=30)
+    assert wrong in str(event)
+    (kept,) = [p for p in (one.folder / "quarantine").rglob("*") if p.is_file() and p.suffix != ".json"]
+    assert kept.stat().st_size == 2 * MIB
+    waiting = until(lambda: (found := acquiring.job(plane, job))["not_before"] and found, "it waits")
+    assert isinstance(waiting, dict)
+    assert waiting["failure"]["code"] == "verification_failed"
+    hub.mend()
+    now(plane, job)
+    acquiring.ended(plane, job, one)
+    acquiring.assert_published(one, repo, repo.sha)
+
+
+def now(plane: ControlPlane, job: acquiring.Row) -> None:
+    """The job's pause is over."""
+    plane.sql(f"UPDATE artifacts_job SET not_before = created_at WHERE repo_id = '{job['repo_id']}'")  # noqa: S608
+
+
+def test_a_root_whose_marker_is_gone_takes_no_job_until_it_is_approved_again(
+    plane: ControlPlane, agent: Callable[..., Agent], hub: Hub
+) -> None:
+    """Field case 59."""
+    repo = hub.repo("org/model", {"model.safetensors": weights(MIB)})
+    one, root = acquiring.server(plane, agent, hub)
+    folder = acquiring.folder(one)
+    folder.rename(one.folder / "the true disk")
+    folder.mkdir()
+    job = acquiring.order(plane, root, repo)
+    ended = acquiring.ended(plane, job, one, "failed")
+    assert ended["failure"]["code"] == "root_unverified"
+    acquiring.root_in(plane, root, "unverified", one)
+    assert list(folder.iterdir()) == []
+    assert hub.of("cdn", "resolve") == []
+    refused = plane.call("POST", "/api/v1/admin/jobs", {"root_id": root["id"], "repo_id": repo.id})
+    assert (refused.status_code, refused.json()["code"]) == (409, "root_unverified")
+    folder.rmdir()
+    (one.folder / "the true disk").rename(folder)
+    plane.post(f"/api/v1/admin/storage-roots/{root['id']}/approve", reason="mounted again")
+    acquiring.root_in(plane, root, "verified", one)
+    plane.post(f"/api/v1/admin/jobs/{job['id']}/retry", reason="mounted again")
+    acquiring.ended(plane, job, one)
+
+
+def test_preflight_tells_what_would_come_and_writes_nothing(
+    plane: ControlPlane, agent: Callable[..., Agent], hub: Hub
+) -> None:
+    repo = hub.repo("org/model", contents.model(2 * MIB, seed=4))
+    one, root = acquiring.server(plane, agent, hub)
+    before = sorted(path.name for path in acquiring.folder(one).iterdir())
+    done = acquiring.ended(plane, acquiring.order(plane, root, repo, preflight_only=True), one)
+    assert done["commit"] == repo.sha
+    assert done["preflight"]["bytes"] == sum(file.size for file in repo.files().values())
+    assert (done["preflight"]["files"], done["preflight"]["largest_bytes"]) == (len(repo.files()), 2 * MIB)
+    assert (done["preflight"]["fits"], done["preflight"]["gated"]) == (True, False)
+    assert sorted(path.name for path in acquiring.folder(one).iterdir()) == before
+    assert hub.of("cdn", "resolve") == []
+
+
+def test_what_cannot_fit_ends_with_the_numbers(plane: ControlPlane, agent: Callable[..., Agent], hub: Hub) -> None:
+    repo = hub.repo("org/model", {"model.safetensors": weights(3 * MIB)})
+    one, root = acquiring.server(plane, agent, hub)
+    tight = acquiring.root(plane, one, "tight", ceiling_bytes=2 * MIB)
+    ended = acquiring.ended(plane, acquiring.order(plane, tight, repo), one, "failed")
+    assert ended["failure"]["code"] == "insufficient_capacity"
+    assert ended["failure"]["numbers"]["room_bytes"] == 2 * MIB
+    assert hub.of("cdn", "resolve") == []
+    acquiring.ended(plane, acquiring.order(plane, root, repo), one)
+
+
+@pytest.mark.parametrize("token", ["", "hf_not_accepted"], ids=["no token", "token not accepted"])
+def test_a_gated_model_ends_with_what_to_do(
+    plane: ControlPlane, agent: Callable[..., Agent], hub: Hub, token: str
+) -> None:
+    repo = hub.repo("org/gated", contents.model(MIB, seed=5), gated="listed")
+    variables = {"MODELFORGE_HF_TOKEN": hub.token(token)} if token else {}
+    one, root = acquiring.server(plane, agent, hub, **variables)
+    ended = acquiring.ended(plane, acquiring.order(plane, root, repo), one, "failed")
+    assert ended["failure"]["code"] == ("gated_not_accepted" if token else "gated_no_token")
+    if token:
+        hub.token(token, accepted=[repo.id])
+        plane.post(f"/api/v1/admin/jobs/{ended['id']}/retry", reason="accepted")
+        acquiring.ended(plane, ended, one)
+        acquiring.assert_published(one, repo, repo.sha)
+        assert hub.strangers_saw(token) == []
+        assert token not in one.log + plane.log
