@@ -50,7 +50,11 @@ def parser() -> argparse.ArgumentParser:
     status = command("status", "status", "show this node's id, credential state and health, without asking anyone")
     status.add_argument("--json", action="store_true", help="as one JSON object")
     command("health", "health", "one line and an exit code, for a container's HEALTHCHECK")
-    command("doctor", "doctor", "check address, DNS, TLS, clock, proxy, volumes, NVML and state, and say what to do")
+    command(
+        "doctor",
+        "doctor",
+        "check address, DNS, TLS, clock, proxy, volumes, storage roots, NVML, state and Hub, and say what to do",
+    )
     facts = command("facts", "status", "look at this server and print what would be told about it")
     facts.add_argument("--json", action="store_true", help="as one JSON object (the default is the same, indented)")
     credential = command("credential", "joining", "handle the node's credential")

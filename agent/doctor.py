@@ -5,41 +5,27 @@ import socket
 import ssl
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from urllib.parse import urlsplit
+from uuid import UUID
 
 import msgspec
 
-from agent import config, daemon, health, mounts, premises, protocol, trouble, volumes, wire
+from agent import checkup, config, daemon, health, mounts, premises, protocol, trouble, volumes, wire
 from agent.client import Client, Reply, trust
 from agent.config import Config, ConfigError, Link
+from agent.finding import EXIT_CONFIG, EXIT_OK, EXIT_UNREACHABLE, Finding
 from agent.gpus import Gpus
-from agent.logs import redact
 from agent.record import StateError
 from agent.state import State
 from agent.trouble import Trouble
 from agent.wire import Reading
 
-EXIT_OK, EXIT_UNREACHABLE, EXIT_CONFIG = 0, 69, 78
 STEP = timedelta(seconds=10)
 EXPIRES_SOON = timedelta(days=14)
 LITTLE_SPACE_BYTES = 1024**3
 _SKEW = timedelta(seconds=60)
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One line of the report."""
-
-    level: Literal["ok", "warn", "FAIL"]
-    subject: str
-    text: str
-    exit_code: int = EXIT_OK
-
-    def __str__(self) -> str:
-        return redact(f"{self.level:<4}  {self.subject:<17} {self.text}")
 
 
 def main(_: object = None) -> int:
@@ -65,8 +51,10 @@ def examine() -> Iterator[Finding]:
         yield Finding("warn", "configuration", warning)
     yield from state(settings)
     yield from disks(settings)
+    yield from checkup.of_roots(settings, _node_id(settings))
     yield from driver(settings)
     yield from way(settings.link)
+    yield checkup.of_hub(settings.hub)
     yield running(settings)
 
 
@@ -101,6 +89,14 @@ def state(settings: Config) -> Iterator[Finding]:
         yield Finding("ok", "credential", "none yet; the agent will join with the enrollment token")
     else:
         yield Finding("FAIL", "credential", f"none, and no {config.TOKEN}: create a token and set it.", EXIT_CONFIG)
+
+
+def _node_id(settings: Config) -> UUID | None:
+    try:
+        known = State(settings.state_dir).known_id()
+    except StateError:  # told already
+        return None
+    return UUID(known) if known else None
 
 
 def disks(settings: Config) -> Iterator[Finding]:

@@ -69,6 +69,9 @@ def standing(settings: Config) -> dict[str, Any]:
         "state": report.state if report else "",
         "code": report.code if report else "",
         "last_answered_at": report.last_ok_at if report else "",
+        "job_id": report.job_id if report else "",
+        "job_phase": report.job_phase if report else "",
+        "job_percent": report.job_percent if report and report.job_id else None,
         "state_folder": str(settings.state_dir),
         "state_problem": problem,
     }

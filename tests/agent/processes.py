@@ -30,6 +30,7 @@ def environment(folder: Path, url: str, **variables: str) -> dict[str, str]:
         "MODELFORGE_AGENT_ALLOW_EPHEMERAL_STATE": "true",
         "MODELFORGE_AGENT_LOG_FORMAT": "json",
         "MODELFORGE_AGENT_LOG_LEVEL": "debug",
+        "HF_ENDPOINT": "http://127.0.0.1:9",  # nobody: no test asks the real one
         **variables,
     }
 

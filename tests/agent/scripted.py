@@ -183,9 +183,10 @@ class ControlPlane:
                     self.send_header(key, value)
                 self.send_header("Content-Length", str(len(answer.body)))
                 self.end_headers()
-                self.wfile.write(answer.body)
+                if self.command != "HEAD":
+                    self.wfile.write(answer.body)
 
-            do_GET = do_POST = do_PUT = _serve
+            do_GET = do_HEAD = do_POST = do_PUT = _serve
 
             def log_message(self, format: str, *args: Any) -> None:
                 pass

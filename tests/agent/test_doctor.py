@@ -13,7 +13,7 @@ import pytest
 import trustme
 
 from agent import doctor, health, protocol
-from agent.doctor import Finding
+from agent.finding import Finding
 from agent.health import Report
 from tests.agent.processes import command, environment
 from tests.agent.scripted import CREDENTIAL, TOKEN, ControlPlane, page, problem
