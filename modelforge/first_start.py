@@ -29,6 +29,9 @@ FOLDERS = {
     "ARTIFACT_DIR": "artifacts",
     "QUARANTINE_DIR": "quarantine",
 }
+HUB = ("HF_ENDPOINT", "MODELFORGE_HF_TOKEN", "MODELFORGE_HF_TOKEN_FILE")
+HUB_LIBRARYS_OWN = ("HF_", "HUGGING_FACE_")
+"""A shell may hold a person's own token and settings: they are not this machine's."""
 MANAGE = ".venv/bin/python manage.py"
 
 
@@ -68,8 +71,9 @@ def agent(var: Path, url: str, root: Path, environ: Mapping[str, str]) -> Child 
     What it runs with is kept in agent/env, for a shell whose commands shall meet the same agent; no secret is in it.
     """
     home = var / "agent"
-    settings = {name: text for name, text in environ.items() if not name.startswith("MODELFORGE_")}
+    settings = {name: text for name, text in environ.items() if not name.startswith(("MODELFORGE_", *HUB_LIBRARYS_OWN))}
     settings |= {name: text for name, text in environ.items() if name.startswith("MODELFORGE_AGENT_")}
+    settings |= {name: environ[name] for name in HUB if name in environ}
     own = {f"MODELFORGE_AGENT_{name}": str(home / folder) for name, folder in FOLDERS.items()}
     own |= {
         "MODELFORGE_AGENT_CONTROL_PLANE_URL": url,

@@ -145,8 +145,10 @@ def _processes(var: Path, host: str, port: int) -> list[Child]:
     worker += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
     web += ["--log-level", "warning", "modelforge.wsgi:application"]
     commands = {"web": web, "worker": worker, "scheduler": [*celery, "beat"]}
+    # The Hub's token is the agent's alone.
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("MODELFORGE_HF_TOKEN")}
     return [
-        Child(name, [sys.executable, "-m", *command], os.environ, var / "log" / f"{name}.log", ROOT)
+        Child(name, [sys.executable, "-m", *command], environment, var / "log" / f"{name}.log", ROOT)
         for name, command in commands.items()
     ]
 

@@ -91,3 +91,29 @@ def test_a_shells_file_leads_to_the_same_agent_and_holds_no_secret(
     sourced = dict(line.split("=", 1) for line in told.splitlines() if line.startswith("MODELFORGE_"))
     assert sourced["MODELFORGE_AGENT_STATE_DIR"] == str(var / "agent" / "state")
     assert sourced.items() <= dict(child.environment).items()
+
+
+def test_the_agent_gets_the_hubs_address_and_token_by_their_names_and_nothing_of_a_persons_own(
+    tmp_path: Path, make_node: Callable[..., Node]
+) -> None:
+    var = tmp_path / "var"
+    (var / "agent" / "state").mkdir(parents=True)
+    (var / "agent" / "state" / "node-id").write_text(f"{make_node().pk}\n")
+    (var / "agent" / "state" / "node-credential").write_text("mfn_stored\n")
+    ours = {
+        "HF_ENDPOINT": "http://127.0.0.1:9",
+        "MODELFORGE_HF_TOKEN": "hf_themachines",
+        "MODELFORGE_AGENT_QUIET_HOURS": "08:00-18:00=10MB",
+    }
+    theirs = {
+        "HF_TOKEN": "hf_apersons",
+        "HUGGING_FACE_HUB_TOKEN": "hf_apersons",
+        "HF_HUB_OFFLINE": "1",
+        "MODELFORGE_OPERATOR_API_KEY": "k",
+    }
+    child = first_start.agent(var, "http://127.0.0.1:8123", Path(), ours | theirs)
+    assert child is not None
+    given = dict(child.environment)
+    assert ours.items() <= given.items()
+    assert not theirs.keys() & given.keys()
+    assert "hf_themachines" not in (var / "agent" / "env").read_text()
