@@ -12,7 +12,7 @@ from django.core.exceptions import DisallowedHost
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 
-from agent.protocol import HEARTBEAT, REQUEST_ID_HEADER, Code
+from agent.protocol import HEARTBEAT, JOBS, REQUEST_ID_HEADER, Code
 from modelforge import errors, lane
 
 log = structlog.get_logger("modelforge.request")
@@ -83,9 +83,8 @@ class RequestMiddleware:
         return None
 
     def _tell(self, request: HttpRequest, response: HttpResponse, started: float) -> None:
-        """One line a request; probes and beats that go well are not news."""
-        quiet = response.status_code < 400 and (request.path in _QUIET or request.path.startswith(settings.STATIC_URL))
-        if quiet:
+        """One line a request; probes, beats and progress that go well are not news."""
+        if response.status_code < 400 and _is_quiet(request.path):
             return
         told = log.warning if response.status_code >= 500 else log.info
         told(
@@ -96,6 +95,11 @@ class RequestMiddleware:
             milliseconds=round((time.perf_counter() - started) * 1000, 1),
             address=request.META.get("REMOTE_ADDR", ""),
         )
+
+
+def _is_quiet(path: str) -> bool:
+    of_a_job = path.startswith(f"{JOBS}/") and path.endswith("/progress")
+    return path in _QUIET or of_a_job or path.startswith(settings.STATIC_URL)
 
 
 def _take_the_clients_address(request: HttpRequest) -> None:
