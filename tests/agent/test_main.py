@@ -187,6 +187,7 @@ def test_it_believes_the_private_ca_that_it_was_given(start: Start, tmp_path: Pa
     [
         ("pulse.Pulse.turn = lambda self: 1 / 0", "the pulse loop crashed"),
         ("observer.Observer.turn = lambda self: 1 / 0", "the observer loop crashed"),
+        ("worker.Worker.turn = lambda self: 1 / 0", "the worker loop crashed"),
         (
             "pulse.Pulse.turn = lambda self: __import__('time').sleep(60); pulse.LONGEST_TURN = timedelta(); "
             "health.HANG_GRACE = timedelta(); daemon._WATCH_EVERY = timedelta(seconds=0.1)",
@@ -195,10 +196,10 @@ def test_it_believes_the_private_ca_that_it_was_given(start: Start, tmp_path: Pa
     ],
 )
 def test_half_an_agent_ends_with_1(plane: ControlPlane, tmp_path: Path, patch: str, words: str) -> None:
-    """Field case 40: either loop's end is the agent's end, so that a restart policy sees it."""
+    """Field case 40: any loop's end is the agent's end, so that a restart policy sees it."""
     joined(tmp_path)
     code = (
-        "import sys; from datetime import timedelta; from agent import daemon, health, observer, pulse\n"
+        "import sys; from datetime import timedelta; from agent import daemon, health, observer, pulse, worker\n"
         f"{patch}\nfrom agent.__main__ import main; sys.exit(main(['run']))"
     )
     found = subprocess.run(
