@@ -89,4 +89,5 @@ class Carrier:
         finally:
             answer.finish()
         if segment.here and not part.single:
+            part.flush(segment)
             part.note()

@@ -38,7 +38,10 @@ class Crew:
         self._plan, self._shelf, self._limits = plan, shelf, limits
         self._brake, self._tally = brake, tally
         self._still, self._mismatch, self._halt = still, mismatch, halt
-        self._turn = threading.Condition()
+        self._lock = threading.Lock()
+        self._piece = threading.Condition(self._lock)  # there may be something to fetch
+        self._backlog = threading.Condition(self._lock)  # there may be something to hash
+        self._end = threading.Condition(self._lock)
         self._pending: deque[int] = deque()  # files to begin, the largest first
         self._proofs: deque[int] = deque()  # files that an earlier run left as whole
         self._active: list[Part] = []
@@ -66,7 +69,7 @@ class Crew:
 
     def fail(self, error: BaseException) -> None:
         """The fetch ends with this; the first one counts."""
-        with self._turn:
+        with self._lock:
             self._fault = self._fault or error
         self.stop()
 
@@ -74,14 +77,14 @@ class Crew:
         """Every thread leaves what it does."""
         self._halted.set()
         self._halt()
-        with self._turn:
-            self._turn.notify_all()
+        with self._lock:
+            self._wake()
 
     def wait(self) -> None:
         """Until all is done or the fetch ends."""
-        with self._turn:
+        with self._lock:
             while not self._over:
-                self._turn.wait()
+                self._end.wait()
 
     def wind_up(self) -> None:
         """After the threads are gone: write down what has landed, and raise what ended the fetch."""
@@ -96,7 +99,7 @@ class Crew:
     def next_piece(self, mine: Part | None) -> tuple[Part, Segment] | None:
         """Something to fetch: of the same file, of a new one, or of the one with most to come; None: all done."""
         while True:
-            with self._turn:
+            with self._lock:
                 while not self._over:
                     part = self._with_pieces(mine)
                     if part is not None and (segment := part.segments.take()) is not None:
@@ -106,14 +109,14 @@ class Crew:
                         number = self._pending.popleft()
                         self._room -= 1
                         break
-                    self._turn.wait()
+                    self._piece.wait()
                 else:
                     return None
             mine = self._begin(number)
 
     def next_to_hash(self) -> Part | int | None:
         """A file with bytes to read again, or the number of one to prove; None: all done."""
-        with self._turn:
+        with self._lock:
             while not self._over:
                 if self._proofs:
                     return self._proofs.popleft()
@@ -122,25 +125,25 @@ class Crew:
                         part.users += 1
                         part.hashing = True
                         return part
-                self._turn.wait()
+                self._backlog.wait()
         return None
 
     def nudge(self, part: Part) -> None:
         """Bytes landed that nobody hashed yet."""
         if self._is_behind(part):
-            with self._turn:
-                self._turn.notify_all()
+            with self._lock:
+                self._backlog.notify()
 
     def restart(self, part: Part, fault: Restart) -> None:
         """The file begins anew as soon as everybody has left it."""
         if part.begun_anew >= self._limits.tries:
             raise Failed(fault.code, fault.detail)
-        with self._turn:
+        with self._lock:
             part.anew = part.anew or fault
 
     def leave(self, part: Part, segment: Segment | None) -> None:
         """Done with a piece (None: with hashing), whole or not."""
-        with self._turn:
+        with self._lock:
             part.users -= 1
             if segment is None:
                 part.hashing = False
@@ -149,7 +152,7 @@ class Crew:
             alone = part.users == 0 and not self._halted.is_set() and (part.anew is not None or part.hash.whole)
             part.closing = alone
             if not alone:
-                self._turn.notify_all()
+                self._offer(part)
                 return
         if part.anew is not None:
             self._begin_anew(part, part.anew)
@@ -164,16 +167,27 @@ class Crew:
         else:
             self._tally.add(done=-file.size)
             self._shelf.drop_whole(file)
-        with self._turn:
+        with self._lock:
             if right:
                 self._left -= 1
             else:
                 self._pending.append(number)
-            self._turn.notify_all()
+            self._wake()
 
     @property
     def _over(self) -> bool:
         return self._left == 0 or self._halted.is_set()
+
+    def _wake(self) -> None:
+        for waiting in (self._piece, self._backlog, self._end):
+            waiting.notify_all()
+
+    def _offer(self, part: Part) -> None:
+        """Wake those who have something to do with it, and nobody else: there may be thousands of files."""
+        if part.segments.left:
+            self._piece.notify_all()
+        if self._is_behind(part):
+            self._backlog.notify()
 
     def _with_pieces(self, mine: Part | None) -> Part | None:
         ready = [part for part in self._active if part.segments.left and not (part.closing or part.anew)]
@@ -192,7 +206,7 @@ class Crew:
         self._still()
         part = Part(number, self._plan, self._shelf, self._limits)
         self._tally.add(done=part.open())
-        with self._turn:
+        with self._lock:
             part.users += 1
             self._active.append(part)
         self.leave(part, None)
@@ -201,10 +215,10 @@ class Crew:
     def _begin_anew(self, part: Part, fault: Restart) -> None:
         part.ranged = part.ranged and not fault.whole
         self._tally.add(done=-part.begin_anew())
-        with self._turn:
+        with self._lock:
             part.anew = None
             part.closing = False
-            self._turn.notify_all()
+            self._offer(part)
 
     def _settle(self, part: Part) -> None:
         file = part.file
@@ -215,7 +229,7 @@ class Crew:
                 self._begin_anew(part, Restart("verification_failed", said))
                 return
             part.close()
-            with self._turn:
+            with self._lock:
                 self._active.remove(part)
             self._mismatch(file, self._shelf.part_path(part.number), part.hash.hex)
             self._shelf.drop_part(part.number)
@@ -223,8 +237,11 @@ class Crew:
             raise Failed("verification_failed", said)
         part.keep()
         self._tally.add(files=1)
-        with self._turn:
+        with self._lock:
             self._active.remove(part)
             self._room += 1
             self._left -= 1
-            self._turn.notify_all()
+            if self._over:
+                self._wake()
+            elif self._pending:
+                self._piece.notify()

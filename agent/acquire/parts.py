@@ -4,6 +4,7 @@ import os
 import threading
 from collections.abc import Callable
 
+from agent.acquire import writeback
 from agent.acquire.faults import Restart
 from agent.acquire.inorder import InOrder
 from agent.acquire.limits import Limits
@@ -31,6 +32,7 @@ class Part:
         self._shelf = shelf
         self._limits = limits
         self._lock = threading.Lock()
+        self._noting = threading.Lock()  # held while the disk is written to, as the other must not be
         self._fd = -1
         self.hash = InOrder(self.file)
         self.segments = Segments(self.file.size, limits.segment_bytes)
@@ -77,10 +79,15 @@ class Part:
 
     def note(self) -> None:
         """Write down what has landed, so that it need not come again."""
-        with self._lock:
-            spans = self.segments.spans
+        with self._noting:
+            with self._lock:
+                spans = self.segments.spans
             if spans and self.ranged and self.anew is None:
                 self._shelf.note(self.number, self.etag, spans)
+
+    def flush(self, segment: Segment) -> None:
+        """A piece is here; the disk may begin with it while others come."""
+        writeback.begin(self._fd, segment.start, segment.end - segment.start)
 
     def begin_anew(self) -> int:
         """From the first byte, nobody else being at it; gives the bytes that this throws away."""

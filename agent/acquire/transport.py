@@ -137,7 +137,8 @@ class Line:
                 self._http, self._dialled = self._open(url)
             connection, proxy = self._http, self._dialled.proxy
             parts = urlsplit(url)
-            target = quote((parts.path or "/") + (f"?{parts.query}" if parts.query else ""), safe=_SAFE)
+            asked = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+            target = quote(asked.encode("latin-1"), safe=_SAFE)  # a header's bytes, as they were
             host = parts.netloc.rpartition("@")[2]
             connection.putrequest(
                 "GET", f"http://{host}{target}" if proxy else target, skip_host=True, skip_accept_encoding=True
