@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from agent import wire
+from agent.acquire import plan
 from agent.protocol import Code
 from artifacts import jobs, orders, storage
 from artifacts.models import Artifact, Job, StorageRoot
@@ -327,6 +328,7 @@ def test_an_order_about_no_snapshot_is_refused(root: StorageRoot) -> None:
 )
 def test_the_selection_is_a_digest_of_the_patterns(allow: list[str], ignore: list[str], said: bytes) -> None:
     assert orders.selection_digest(allow, ignore) == hashlib.sha256(said).hexdigest()
+    assert plan.selection_digest(allow, ignore) == hashlib.sha256(said).hexdigest(), "as the agent computes it"
 
 
 def test_all_files_are_no_selection() -> None:
