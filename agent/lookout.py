@@ -2,8 +2,6 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Lock, Thread
@@ -12,14 +10,14 @@ from uuid import UUID
 
 from agent import roots, wire
 from agent.acquire.terms import Failed
-from agent.bounded import Bounded, StuckError
 from agent.clock import Clock
+from agent.tidying import Tidied, Tidying
 
 log = logging.getLogger(__name__)
 
 LOOK_EVERY = timedelta(seconds=60)
 LOOK_EVERY_IN_A_JOB = timedelta(seconds=10)
-_WITHIN = timedelta(seconds=5)
+_ASK_AGAIN_SECONDS = 5.0  # whether a deletion that takes its time has ended
 _GUARD_EVERY_SECONDS = 1.0
 
 
@@ -29,23 +27,15 @@ class Prove(Protocol):
     def __call__(self, order: wire.RootOrder, *, now: datetime, probe: bool) -> wire.RootProof: ...
 
 
-@dataclass(frozen=True)
-class Housekeeping:
-    """What is done with half-done files in a proven root."""
-
-    partials: Callable[[Path], list[UUID]]
-    forget: Callable[[Path, Sequence[UUID]], None]
-
-
 class Lookout:
     """The roots that this node was told of, what the last look found, and whether the control plane knows it.
 
     Each look is a thread that ends; ``wake`` is called when it does. Only the worker's thread calls in.
     """
 
-    def __init__(self, *, prove: Prove, housekeeping: Housekeeping, clock: Clock, wake: Callable[[], None]) -> None:
+    def __init__(self, *, prove: Prove, tidying: Tidying, clock: Clock, wake: Callable[[], None]) -> None:
         self._prove = prove
-        self._keep = housekeeping
+        self._tidying = tidying
         self._clock = clock
         self._wake = wake
         self._lock = Lock()
@@ -54,7 +44,6 @@ class Lookout:
         self._proofs: dict[UUID, tuple[wire.RootOrder, wire.RootProof]] = {}
         self._partials: dict[UUID, list[UUID]] = {}
         self._heard: dict[UUID, tuple[object, ...]] = {}
-        self._lines: dict[Path, tuple[Bounded, Bounded]] = {}
         self._looking_since: float | None = None
         self._next = 0.0
         self._crash: BaseException | None = None
@@ -62,7 +51,7 @@ class Lookout:
     def told(self, orders: Sequence[wire.RootOrder], forget: Sequence[UUID]) -> None:
         """The control plane's word: which roots there are, and whose half-done files nobody needs."""
         with self._lock:
-            before, self._orders = self._orders, tuple(orders)
+            before, self._orders = self._orders, tuple(orders[: wire.MAX_ROOTS])
             changed = before != self._orders
             asked_again = {order.root_id for order in orders if order.approve and order not in before}
             self._heard = {id: heard for id, heard in self._heard.items() if id not in asked_again}
@@ -108,6 +97,12 @@ class Lookout:
         with self._lock:
             since = self._looking_since
         return None if since is None else timedelta(seconds=self._clock.monotonic() - since)
+
+    @property
+    def tidying(self) -> bool:
+        """Whether half-done files are yet to be forgotten: a job that is tried again must not begin among them."""
+        with self._lock:
+            return bool(self._forget)
 
     def due_in(self) -> timedelta | None:
         """Until the next look; None where one is under way, or there is nothing to look at."""
@@ -184,29 +179,20 @@ class Lookout:
             self._wake()
 
     def _look(self, orders: Sequence[wire.RootOrder], forget: frozenset[UUID], busy: UUID | None) -> None:
+        done = True
         for order in orders:
             proof = self._prove(order, now=self._clock.now(), probe=order.root_id != busy)
-            partials = self._tidy(order, forget) if proof.fault is None else []
+            tidied = Tidied([]) if proof.fault is not None else self._tidying.tidy(Path(order.path), forget)
+            done = done and tidied.done
             with self._lock:
                 if order in self._orders:  # it may have been revised meanwhile
                     self._say(order, proof)
                     self._proofs[order.root_id] = (order, proof)
-                    self._partials[order.root_id] = partials
+                    self._partials[order.root_id] = tidied.partials
         with self._lock:
-            self._forget -= forget
-
-    def _tidy(self, order: wire.RootOrder, forget: frozenset[UUID]) -> list[UUID]:
-        """Forget what nobody needs, and say what is left; a disk that errs or hangs is only told of here."""
-        root = Path(order.path)
-        listing, forgetting = self._lines.setdefault(root, (Bounded("partials"), Bounded("forget")))
-        try:
-            if forget:
-                with suppress(StuckError):  # many files: it goes on by itself
-                    forgetting.call(lambda: self._keep.forget(root, sorted(forget)), _WITHIN)
-            return listing.call(lambda: self._keep.partials(root), _WITHIN)
-        except (Failed, OSError, StuckError, RuntimeError) as error:
-            log.warning("half-done files in a storage root cannot be tidied: %s", error, extra={"root": str(root)})
-            return []
+            self._forget -= forget if done else frozenset()
+        if not done:
+            self._next = min(self._next, self._clock.monotonic() + _ASK_AGAIN_SECONDS)
 
     def _drop(self, known: set[UUID]) -> None:
         """What was found at roots that are no more."""

@@ -66,6 +66,7 @@ class Worker:
         self._stuck: Running | None = None
         self._braked_at: float | None = None
         self._hangs_since: float | None = None
+        self._tidying = False  # at the last claim
 
     def work(self) -> None:
         """The beat loop was told that something waits at agent/jobs/claim."""
@@ -145,6 +146,9 @@ class Worker:
         if self._stuck is not None and not self._stuck.alive:
             self._stuck = None
             self._claims.soon()
+        if self._tidying and not self._lookout.tidying:
+            self._tidying = False
+            self._claims.soon()
         running, now = self._running, self._clock.monotonic()
         if running is None:
             return
@@ -186,7 +190,8 @@ class Worker:
     def _types(self) -> list[str]:
         """What this agent would begin now; none while it is at work, or where it could not work."""
         busy = self._running is not None or self._stuck is not None or self._reports.pending is not None
-        return [] if busy or not self._lookout.any_proven else TYPES
+        self._tidying = self._lookout.tidying
+        return [] if busy or self._tidying or not self._lookout.any_proven else TYPES
 
     def _begin(self, job: wire.Job, sent_at: float) -> None:
         running = Running(

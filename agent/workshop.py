@@ -14,8 +14,9 @@ from agent.clock import Clock
 from agent.config import Config
 from agent.health import Health
 from agent.identity import Identity
-from agent.lookout import Housekeeping, Lookout
+from agent.lookout import Lookout
 from agent.roots import Ground
+from agent.tidying import Tidying
 from agent.worker import Worker
 
 
@@ -31,7 +32,7 @@ def worker(
     )
     lookout = Lookout(
         prove=partial(roots.prove, ground=ground),
-        housekeeping=Housekeeping(partials=remove.partials, forget=remove.forget),
+        tidying=Tidying(partials=remove.partials, forget=remove.forget),
         clock=clock,
         wake=wakes.set,
     )

@@ -83,34 +83,43 @@ def _drop_empty(tree: Tree, snapshot: str) -> None:
 
 
 def drop(tree: Tree, path: str, brake: Brake | None = None) -> None:
-    """Delete a folder and all in it: links as links, and nothing that is mounted there."""
+    """Delete a folder and all in it: links as links, and nothing that is mounted there.
+
+    Another thread may be at it as well, finishing what was broken off: what is gone already is done.
+    """
     found = tree.stat(path)
     if found is None:
         return
-    if stat.S_ISDIR(found.st_mode):
-        with tree.folder(path) as fd:
-            _empty(fd, mount_of(fd), brake)
-        tree.rmdir(path)
-    else:
-        tree.unlink(path)
+    with suppress(FileNotFoundError):
+        if stat.S_ISDIR(found.st_mode):
+            with tree.folder(path) as fd:
+                _empty(fd, mount_of(fd), brake)
+            tree.rmdir(path)
+        else:
+            tree.unlink(path)
     tree.sync(path.rpartition("/")[0])
 
 
 def _empty(fd: int, mount: str, brake: Brake | None) -> None:
     for name in os.listdir(fd):
         _may_go_on(brake)
-        found = os.stat(name, dir_fd=fd, follow_symlinks=False)
-        if not stat.S_ISDIR(found.st_mode):
-            os.unlink(name, dir_fd=fd)
-            continue
-        inner = os.open(name, _FOLDER, dir_fd=fd)
-        try:
-            if mount_of(inner) != mount:
-                raise OSError(errno.EXDEV, "another disk or folder is mounted there", name)
-            _empty(inner, mount, brake)
-        finally:
-            os.close(inner)
-        os.rmdir(name, dir_fd=fd)
+        with suppress(FileNotFoundError):
+            _delete(fd, name, mount, brake)
+
+
+def _delete(fd: int, name: str, mount: str, brake: Brake | None) -> None:
+    found = os.stat(name, dir_fd=fd, follow_symlinks=False)
+    if not stat.S_ISDIR(found.st_mode):
+        os.unlink(name, dir_fd=fd)
+        return
+    inner = os.open(name, _FOLDER, dir_fd=fd)
+    try:
+        if mount_of(inner) != mount:
+            raise OSError(errno.EXDEV, "another disk or folder is mounted there", name)
+        _empty(inner, mount, brake)
+    finally:
+        os.close(inner)
+    os.rmdir(name, dir_fd=fd)
 
 
 def _may_go_on(brake: Brake | None) -> None:

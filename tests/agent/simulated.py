@@ -14,10 +14,11 @@ from agent import protocol, wire
 from agent.client import Client
 from agent.health import Health
 from agent.identity import Identity
-from agent.lookout import Housekeeping, Lookout
+from agent.lookout import Lookout
 from agent.observer import Observer
 from agent.pulse import Pulse
 from agent.state import State
+from agent.tidying import Tidying
 from agent.trouble import Faltering, Refused, Trouble, Unreachable
 from agent.variables import Secret
 from agent.wire import Reading
@@ -196,7 +197,7 @@ class Parts:
         )
         self.lookout = Lookout(
             prove=no_roots,
-            housekeeping=Housekeeping(partials=lambda root: [], forget=lambda root, jobs: None),
+            tidying=Tidying(partials=lambda root: [], forget=lambda root, jobs: None),
             clock=self.clock,
             wake=lambda: None,
         )

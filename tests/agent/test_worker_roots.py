@@ -7,9 +7,11 @@ from uuid import UUID
 import pytest
 
 from agent import wire
+from agent.acquire.terms import Failed
 from agent.worker import TYPES
 from tests.agent.simulated import gone
 from tests.agent.working import JOB, PATH, ROOT, Workplace, root
+from tests.parts.ports import until
 
 OTHER = UUID("22222222-2222-4222-8222-222222222222")
 
@@ -150,3 +152,35 @@ def test_a_root_at_another_path_is_another_root(place: Workplace) -> None:
     place.ready()
     assert place.lookout.order_of(ROOT, PATH) is not None
     assert place.lookout.order_of(ROOT, PATH + "/x") is None
+
+
+def test_a_deletion_that_takes_its_time_goes_on_and_no_job_is_asked_for_meanwhile(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent.tidying.WITHIN", timedelta(milliseconds=20))
+    place.partials = [OTHER]
+    place.slow = threading.Event()
+    place.ready()
+    place.desk.claims.append(wire.ClaimReply(forget=[OTHER]))
+    place.worker.work()
+    place.turn(5, pass_=6)
+    place.worker.work()
+    place.turn(2)
+    assert [claim.types for claim in place.claims] == [TYPES, []]
+    place.slow.set()
+    until(lambda: place.forgotten, "it is gone")
+    place.turn(5, pass_=6)
+    assert place.claims[-1].types == TYPES
+    assert place.forgotten[0] == OTHER
+
+
+def test_a_disk_that_cannot_be_tidied_is_only_told_of(place: Workplace, caplog: pytest.LogCaptureFixture) -> None:
+    place.untidy = Failed("storage_error", "EIO")
+    place.ready()
+    place.desk.claims.append(wire.ClaimReply(forget=[OTHER]))
+    place.worker.work()
+    place.turn(3)
+    assert "cannot be tidied" in caplog.text
+    place.worker.work()
+    place.turn()
+    assert place.claims[-1].types == TYPES

@@ -173,3 +173,15 @@ def test_health_says_which_job_runs_and_how_far_it_is(place: Workplace, script: 
     place.ended()
     place.turn()
     assert place.health.report.job_id == ""
+
+
+def test_what_was_cancelled_is_deleted_before_a_job_is_asked_for(place: Workplace, script: Script) -> None:
+    """It may be the same job, tried again."""
+    place.partials = [JOB]
+    place.begin(script)
+    place.desk.progress = wire.ProgressReply(lease_seconds=60, cancel=True)
+    place.turn(22, pass_=1)
+    place.ended()
+    place.turn(4)
+    assert place.forgotten == [JOB]
+    assert [claim.types for claim in place.claims] == [TYPES, [], TYPES]

@@ -15,7 +15,8 @@ import msgspec
 from agent import protocol, wire
 from agent.acquire.terms import Brake, Failed, Notes, Stopped, Tally
 from agent.client import Client
-from agent.lookout import Housekeeping, Lookout
+from agent.lookout import Lookout
+from agent.tidying import Tidying
 from agent.trouble import Trouble
 from agent.worker import Worker
 from tests.agent.simulated import BOOT, Parts
@@ -84,11 +85,13 @@ class Workplace:
         self.probes: list[bool] = []
         self.partials: list[UUID] = []
         self.forgotten: list[UUID] = []
+        self.slow: threading.Event | None = None  # deletions wait for it
+        self.untidy: Exception | None = None
         self.work: Callable[..., wire.Result | None] = lambda **_: None
         self.wakes = threading.Event()
         self.lookout = Lookout(
             prove=self._prove,
-            housekeeping=Housekeeping(partials=lambda _: list(self.partials), forget=self._forget),
+            tidying=Tidying(partials=lambda _: list(self.partials), forget=self._forget),
             clock=self.clock,
             wake=self.wakes.set,
         )
@@ -168,6 +171,10 @@ class Workplace:
         )
 
     def _forget(self, root: Path, jobs: Sequence[UUID]) -> None:
+        if self.untidy is not None:
+            raise self.untidy
+        if self.slow is not None:
+            self.slow.wait(20)
         self.forgotten += jobs
         self.partials = [job for job in self.partials if job not in jobs]
 
