@@ -24,6 +24,8 @@ _DRAIN_BYTES = 64 * 1024  # of an unwanted body, to keep the connection; a longe
 class Asked(Protocol):
     """The connection that the answer came on."""
 
+    since: float | None  # when a byte last came, while it is waited for
+
     @property
     def origin(self) -> Origin:
         """Who answers."""
@@ -32,8 +34,8 @@ class Asked(Protocol):
     def host(self) -> str:
         """For messages."""
 
-    def read(self, receive: Callable[[], int]) -> int:
-        """One read, watched."""
+    def watched(self, work: Callable[[], None]) -> None:
+        """Do something that waits for the other side; raises what went wrong with the connection, or cut it off."""
 
     def close(self) -> None:
         """For good."""
@@ -52,6 +54,7 @@ class Answer:
         self._stream = stream if response.length is not None else None  # None: only the library can read this body
         self._early: bytes | None = None  # of the body, read with the head
         self._limits = limits
+        self._got = 0
         self._bytes, self._seconds = 0, 0.0
         self._fault: Exception | None = None
 
@@ -59,22 +62,16 @@ class Answer:
         """Bytes of the body until ``view`` is full or the time is up, at least one; 0 at the end."""
         if self._fault is not None:
             raise self._fault
-        got = 0
+        self._got = 0
         began = time.monotonic()
-        while got < len(view):
-            try:
-                count = self._some(view[got:])
-            except (Fault, Failed) as fault:
-                if got == 0:
-                    raise
-                self._fault = fault  # what came before it counts
-                break
-            now = time.monotonic()
-            got += count
-            if count == 0 or now - began > within.total_seconds():
-                break
-        self._weigh(got, time.monotonic() - began)
-        return got
+        try:
+            self.line.watched(lambda: self._pour(view, began + within.total_seconds()))
+        except (Fault, Failed) as fault:
+            if self._got == 0:
+                raise
+            self._fault = fault  # what came before it counts
+        self._weigh(self._got, time.monotonic() - began)
+        return self._got
 
     def finish(self) -> None:
         """Done with it: a body that was read whole leaves the connection open, any other ends it."""
@@ -92,28 +89,26 @@ class Answer:
                     pass
         self.finish()
 
-    def _some(self, view: memoryview) -> int:
-        if self._left == 0:
-            return 0
+    def _pour(self, view: memoryview, until: float) -> None:
+        """Over TLS this turns for every 16 KiB, so that it is kept short."""
+        line, want = self.line, len(view)
+        if self._left is not None and self._left < want:
+            want = self._left
         if self._early is None:
-            self._early = b""
-            self.line.read(self._begin)
-        if self._early:
-            count = min(len(view), len(self._early))
-            view[:count], self._early = self._early[:count], self._early[count:]
-        elif self._stream is None:
-            count = self.line.read(lambda: self._through_the_library(view))
-        else:
-            wanted = view if self._left is None else view[: self._left]
-            receive = self._stream.recv_into
-            count = self.line.read(lambda: receive(wanted))
+            self._early = self._response.read1(_HEAD_BYTES) if want else b""
+        if self._early and want:
+            self._got = min(want, len(self._early))
+            view[: self._got], self._early = self._early[: self._got], self._early[self._got :]
+        receive = self._through_the_library if self._stream is None else self._stream.recv_into
+        while self._got < want:
+            count = receive(view[self._got : want])
+            now = time.monotonic()
+            line.since = now
+            self._got += count
+            if count == 0 or now > until:
+                break
         if self._left is not None:
-            self._left -= count
-        return count
-
-    def _begin(self) -> int:
-        self._early = self._response.read1(_HEAD_BYTES)
-        return len(self._early)
+            self._left -= self._got
 
     def _through_the_library(self, view: memoryview) -> int:
         data = self._response.read1(len(view))

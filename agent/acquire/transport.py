@@ -104,18 +104,17 @@ class Line:
         self._hang_up()
         self._way.watchdog.forget(self)
 
-    def read(self, receive: Callable[[], int]) -> int:
-        """One read, watched; raises what cut it off."""
+    def watched(self, work: Callable[[], None]) -> None:
+        """Do something that waits for the other side; raises what went wrong with the connection, or cut it off."""
         self.since = time.monotonic()
         try:
-            count = receive()
+            work()
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise self.fault(error) from None
         finally:
             self.since = None
         if self._why is not None:
             raise self._why
-        return count
 
     def fault(self, error: Exception) -> Exception:
         """What an error means; never in the words of a library, which may quote an address with its signature."""
