@@ -61,6 +61,8 @@ def test_a_model_arrives_whole_though_its_agent_is_killed_in_the_middle(
     assert sorted(told) == sorted([*begun, "artifact.published", "job.succeeded"])
     assert told[:4] == begun
 
+    assert "Signature=" not in one.log + plane.log
+
     read = call(hub, one.folder / "home", "get_local_safetensors_metadata", path=str(place))
     assert "layers.1.weight" in read.answer
     checked = call(hub, one.folder / "home", "verify_repo_checksums", repo_id="org/llama", local_dir=str(place))

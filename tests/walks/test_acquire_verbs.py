@@ -1,18 +1,23 @@
 """What operators do about models beyond ordering: cancel, try again, verify, remove; and roots that go wrong."""
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 
+from agent.acquire.places import MARKER
+from agent.volumes import PROBE_NAME
 from tests.hub import contents
 from tests.hub.contents import weights
 from tests.hub.faults import Fault
 from tests.hub.hub import Hub
+from tests.parts import disks
 from tests.parts.agents import Agent
 from tests.parts.control_plane import ControlPlane
 from tests.parts.ports import until
 from tests.walks import acquiring
-from tests.walks.journey import told
+from tests.walks.journey import join, told
 
 pytestmark = [pytest.mark.walk, pytest.mark.timeout(180)]
 MIB = 1024 * 1024
@@ -115,29 +120,64 @@ def now(plane: ControlPlane, job: acquiring.Row) -> None:
     plane.sql(f"UPDATE artifacts_job SET not_before = created_at WHERE repo_id = '{job['repo_id']}'")  # noqa: S608
 
 
-def test_a_root_whose_marker_is_gone_takes_no_job_until_it_is_approved_again(
-    plane: ControlPlane, agent: Callable[..., Agent], hub: Hub
+@pytest.mark.parametrize("how", ["an empty folder in its place", "its disk unmounted"])
+def test_a_root_that_is_not_what_was_approved_takes_no_byte_until_it_is_back(
+    plane: ControlPlane, agent: Callable[..., Agent], hub: Hub, tmp_path: Path, how: str
 ) -> None:
     """Field case 59."""
     repo = hub.repo("org/model", {"model.safetensors": weights(MIB)})
-    one, root = acquiring.server(plane, agent, hub)
+    one = join(plane, agent, HF_ENDPOINT=hub.url)
     folder = acquiring.folder(one)
-    folder.rename(one.folder / "the true disk")
-    folder.mkdir()
-    job = acquiring.order(plane, root, repo)
-    ended = acquiring.ended(plane, job, one, "failed")
-    assert ended["failure"]["code"] == "root_unverified"
-    acquiring.root_in(plane, root, "unverified", one)
-    assert list(folder.iterdir()) == []
-    assert hub.of("cdn", "resolve") == []
-    refused = plane.call("POST", "/api/v1/admin/jobs", {"root_id": root["id"], "repo_id": repo.id})
-    assert (refused.status_code, refused.json()["code"]) == (409, "root_unverified")
-    folder.rmdir()
-    (one.folder / "the true disk").rename(folder)
-    plane.post(f"/api/v1/admin/storage-roots/{root['id']}/approve", reason="mounted again")
-    acquiring.root_in(plane, root, "verified", one)
-    plane.post(f"/api/v1/admin/jobs/{job['id']}/retry", reason="mounted again")
-    acquiring.ended(plane, job, one)
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    with disks.again(disk, folder) if "unmounted" in how else nullcontext():
+        root = acquiring.root(plane, one)
+        if "unmounted" in how:
+            disks.unmount(folder)
+        else:
+            folder.rename(disk)
+            folder.mkdir()
+        job = acquiring.order(plane, root, repo)
+        ended = acquiring.ended(plane, job, one, "failed")
+        assert ended["failure"]["code"] == "root_unverified"
+        acquiring.root_in(plane, root, "unverified", one)
+        assert list(folder.iterdir()) == []
+        assert hub.of("cdn", "resolve") == []
+        refused = plane.call("POST", "/api/v1/admin/jobs", {"root_id": root["id"], "repo_id": repo.id})
+        assert (refused.status_code, refused.json()["code"]) == (409, "root_unverified")
+    with disks.again(disk, folder):
+        plane.post(f"/api/v1/admin/storage-roots/{root['id']}/approve", reason="mounted again")
+        acquiring.root_in(plane, root, "verified", one)
+        plane.post(f"/api/v1/admin/jobs/{job['id']}/retry", reason="mounted again")
+        acquiring.ended(plane, job, one)
+        acquiring.assert_published(one, repo, repo.sha)
+
+
+def test_a_disk_that_fills_up_ends_the_job_with_numbers_and_it_goes_on_when_room_is_made(
+    plane: ControlPlane, agent: Callable[..., Agent], hub: Hub
+) -> None:
+    """Field case 61."""
+    repo = hub.repo("org/model", contents.model(8 * MIB, shards=4, seed=6))
+    size = sum(file.size for file in repo.files().values())
+    hub.cdn.bytes_per_second = MIB
+    one = join(plane, agent, HF_ENDPOINT=hub.url)
+    with disks.memory(acquiring.folder(one), 48 * MIB) as disk:
+        root = acquiring.root(plane, one)
+        job = acquiring.order(plane, root, repo)
+        acquiring.arrived(hub, 8 * MIB)
+        filler = disks.fill(disk)
+        hub.cdn.bytes_per_second = None
+        ended = acquiring.ended(plane, job, one, "failed")
+        assert ended["failure"]["code"] == "insufficient_capacity"
+        assert ended["failure"]["numbers"]["free_bytes"] < MIB
+        assert not (disk / "models").exists()
+        assert any((disk / ".partial" / str(job["id"]) / "parts").iterdir())
+        filler.unlink()
+        plane.post(f"/api/v1/admin/jobs/{job['id']}/retry", reason="there is room again")
+        acquiring.ended(plane, job, one)
+        acquiring.assert_published(one, repo, repo.sha)
+        assert hub.sent() < 2 * size
+        assert len(hub.of("resolve", file="config.json")) == 1  # what was whole before the disk was full came once
 
 
 def test_preflight_tells_what_would_come_and_writes_nothing(
@@ -145,13 +185,12 @@ def test_preflight_tells_what_would_come_and_writes_nothing(
 ) -> None:
     repo = hub.repo("org/model", contents.model(2 * MIB, seed=4))
     one, root = acquiring.server(plane, agent, hub)
-    before = sorted(path.name for path in acquiring.folder(one).iterdir())
     done = acquiring.ended(plane, acquiring.order(plane, root, repo, preflight_only=True), one)
     assert done["commit"] == repo.sha
     assert done["preflight"]["bytes"] == sum(file.size for file in repo.files().values())
     assert (done["preflight"]["files"], done["preflight"]["largest_bytes"]) == (len(repo.files()), 2 * MIB)
     assert (done["preflight"]["fits"], done["preflight"]["gated"]) == (True, False)
-    assert sorted(path.name for path in acquiring.folder(one).iterdir()) == before
+    assert {path.name for path in acquiring.folder(one).iterdir()} - {PROBE_NAME} == {MARKER}
     assert hub.of("cdn", "resolve") == []
 
 
