@@ -19,6 +19,7 @@ from agent.acquire.terms import Failed
 
 _HEAD_BYTES = 64 * 1024  # more than the library's buffer: one such read empties it
 _DRAIN_BYTES = 64 * 1024  # of an unwanted body, to keep the connection; a longer one is cut off
+_DRAIN_WITHIN = timedelta(seconds=1)
 
 
 class Asked(Protocol):
@@ -81,11 +82,12 @@ class Answer:
             self.line.close()
 
     def drain(self) -> None:
-        """Read a short body that nobody wants."""
+        """Read a short body that nobody wants, if it comes soon."""
         spare = memoryview(bytearray(_DRAIN_BYTES))
+        until = time.monotonic() + _DRAIN_WITHIN.total_seconds()
         if self._left is None or self._left <= len(spare):
             with suppress(Fault, Failed):
-                while self.fill(spare, timedelta(seconds=1)):
+                while self.fill(spare, _DRAIN_WITHIN) and time.monotonic() < until:
                     pass
         self.finish()
 
