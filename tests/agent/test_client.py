@@ -4,6 +4,7 @@ import json
 import os
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from http.client import parse_headers
@@ -229,6 +230,18 @@ def _serve_once(listener: socket.socket, answer: bytes) -> None:
         head = parse_headers(question) if question.readline() else {}
         question.read(int(head.get("Content-Length", 0)))
         connection.sendall(answer)
+
+
+def test_one_request_may_have_less_time_than_the_others() -> None:
+    """A lease that ends soon: an answer that comes later helps nobody."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        client = Client(Link(url=f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=timedelta(seconds=30)))
+        started = time.monotonic()
+        for within in (timedelta(seconds=0.2), timedelta()):
+            with pytest.raises(Unreachable):
+                client.call("POST", protocol.CLAIM, bearer=CREDENTIAL, answer=wire.ClaimReply, within=within)
+        assert time.monotonic() - started < 5
+        client.close()
 
 
 def _kind(url: str, *, timeout: float = 5) -> str:

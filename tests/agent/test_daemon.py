@@ -49,3 +49,8 @@ def test_the_named_volumes_are_the_four_of_the_mission() -> None:
         ("artifacts", "/data/artifacts"),
         ("quarantine", "/data/quarantine"),
     ]
+
+
+def test_what_it_can_be_ordered_to_do_is_a_fact(tmp_path: Path) -> None:
+    told = daemon.agent_facts(config.load(dict(HTTPS)), State(tmp_path))
+    assert told.job_types == ["artifact.acquire.v1", "artifact.verify.v1", "artifact.remove.v1"]

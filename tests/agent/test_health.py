@@ -52,6 +52,7 @@ def test_what_is_not_healthy_says_why(report: Report | None, monotonic: float, a
         (replace(WELL, state="retrying", code="unavailable", error="503"), 1020, "retrying (unavailable: 503)"),
         (replace(WELL, observer_error="413"), 1010, "facts cannot be told: 413"),
         (replace(WELL, observer_due=900), 1010, "takes too long"),
+        (replace(WELL, worker_due=900), 1010, "the loop that works hangs"),
     ],
 )
 def test_an_agent_that_beats_but_is_not_well_is_degraded(report: Report, monotonic: float, words: str) -> None:
@@ -107,3 +108,15 @@ def test_a_folder_of_somebody_else_is_not_used(tmp_path: Path) -> None:
         health.make_folder(tmp_path / "link")
     health.make_folder(tmp_path / "own")
     assert (tmp_path / "own").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_healthy_agent_names_the_job_that_runs() -> None:
+    report = replace(WELL, worker_due=1060, job_id="j-1", job_phase="fetch", job_percent=42)
+    assert judge(report, monotonic=1010, alive=True).line.endswith("; job j-1: fetch, 42 %")
+
+
+def test_progress_of_a_job_is_written_only_when_it_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = Health(tmp_path, Clock())
+    told.job("j-1", "fetch", 42)
+    monkeypatch.setattr("agent.atomic.write", None)
+    told.job("j-1", "fetch", 42)

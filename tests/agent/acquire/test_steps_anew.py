@@ -1,6 +1,7 @@
 """Jobs about what lies on the disk already: used again, read again, continued, removed."""
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -8,7 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from agent import wire
-from agent.acquire import guard, steps
+from agent.acquire import guard, remove, steps
 from agent.acquire.terms import Failed, Plan
 from tests.agent.acquire.acquiring import (
     BIG,
@@ -195,3 +196,26 @@ def test_a_snapshot_is_removed_and_removed_again_without_harm(ordered: Ordered) 
         assert perform(ordered, order).outcome == "succeeded"
         assert [path for path in ordered.root.rglob("*") if path.is_file()] == [ordered.root / ".modelforge-root"]
         assert list((ordered.root / "models").iterdir()) == []
+
+
+def test_two_deletions_of_one_folder_bear_each_other(root: Path) -> None:
+    """A job finishes what was broken off while the agent forgets half-done files."""
+    for number in range(2000):
+        folder = root / f".removed/job/{number % 50}"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / str(number)).touch()
+    errors: list[Exception] = []
+
+    def drop() -> None:
+        try:
+            remove.finish_removals(root)
+        except Failed as failed:
+            errors.append(failed)
+
+    threads = [threading.Thread(target=drop) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert errors == []
+    assert list((root / ".removed").iterdir()) == []
