@@ -28,6 +28,7 @@ from tests.hub.repositories import Gate
 
 TOKEN = "hf_the_token_of_the_tests"
 TOTAL = sum(contents.content(file).size for file in FILES.values())
+IMPATIENT = replace(LIMITS, tries=2)
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Case:
     faults: tuple[Told, ...]
     token: str = ""
     gated: Gate = ""
+    tries: int = LIMITS.tries
 
 
 def early(request: Request) -> bool:
@@ -59,11 +61,11 @@ CASES: dict[str, Case] = {
     "no answer at all, once": Case("published", (once("cdn", drop=True),)),
     "no answer at all, for ever": Case("source_unavailable", (always("cdn", drop=True),)),
     "silence, once": Case("published", (once("cdn", silent=True),)),
-    "silence for ever": Case("stalled", (always("cdn", silent=True),)),
+    "silence for ever": Case("stalled", (always("cdn", silent=True),), tries=2),
     "a stall in the middle, once": Case("published", (once("cdn", stall_at=100_000),)),
-    "a stall for ever": Case("stalled", (always("cdn", when=late, stall_at=0),)),
-    "a drip for ever": Case("stalled", (always("cdn", bytes_per_second=100),)),
-    "a small file that drips for ever": Case("stalled", (always("resolve", file="README.md", bytes_per_second=10),)),
+    "a stall for ever": Case("stalled", (always("cdn", when=late, stall_at=0),), tries=2),
+    "a drip for ever": Case("stalled", (always("cdn", bytes_per_second=100),), tries=2),
+    "a small file that drips": Case("stalled", (always("resolve", file="README.md", bytes_per_second=10),), tries=2),
     # What the servers say.
     "500 twice": Case("published", (once("cdn", times=2, status=500),)),
     "500 for ever": Case("source_unavailable", (always("cdn", status=500),)),
@@ -141,7 +143,7 @@ def test_the_right_bytes_are_published_or_none(hub: Hub, tmp_path: Path, name: s
     hub.token("good")
     hub.token("accepted", accepted=[REPO])
     rules = let_go_wrong(hub, *case.faults)
-    attempt = Attempt(hub, tmp_path / "root", repo, token=case.token)
+    attempt = Attempt(hub, tmp_path / "root", repo, token=case.token, limits=replace(LIMITS, tries=case.tries))
     began = time.monotonic()
     assert attempt.run() == case.ends
     assert time.monotonic() - began < 20
@@ -162,7 +164,7 @@ def test_after_a_failure_the_next_attempt_publishes(hub: Hub, tmp_path: Path, na
     case = CASES[name]
     repo = hub.repo(REPO, FILES)
     let_go_wrong(hub, *case.faults)
-    attempt = Attempt(hub, tmp_path / "root", repo, limits=replace(LIMITS, tries=2))
+    attempt = Attempt(hub, tmp_path / "root", repo, limits=IMPATIENT)
     attempt.run()
     hub.mend()
     assert attempt.run() == "published"
@@ -276,7 +278,7 @@ def test_no_failure_quotes_a_signed_address_or_the_token(hub: Hub, tmp_path: Pat
     repo = hub.repo(REPO, FILES)
     hub.token(TOKEN)
     let_go_wrong(hub, *CASES[name].faults)
-    attempt = Attempt(hub, tmp_path / "root", repo, token=TOKEN)
+    attempt = Attempt(hub, tmp_path / "root", repo, token=TOKEN, limits=IMPATIENT)
     assert attempt.run() == CASES[name].ends
     said = f"{attempt.failed!r} {attempt.failed.told()} {attempt.failed.__cause__!r}"
     assert TOKEN not in said
@@ -288,7 +290,7 @@ def test_no_signed_address_and_no_token_is_written_to_the_disk(hub: Hub, tmp_pat
     repo = hub.repo(REPO, FILES)
     hub.token(TOKEN)
     hub.fault("cdn", Fault(stall_at=0), when=late)
-    attempt = Attempt(hub, tmp_path / "root", repo, token=TOKEN)
+    attempt = Attempt(hub, tmp_path / "root", repo, token=TOKEN, limits=IMPATIENT)
     assert attempt.run() == "stalled"
     written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".part")
     assert written
