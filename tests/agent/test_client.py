@@ -227,8 +227,8 @@ def _serve_once(listener: socket.socket, answer: bytes) -> None:
     """Reads the whole question first: closing over unread bytes resets the connection, and the answer with it."""
     connection, _ = listener.accept()
     with connection, connection.makefile("rb") as question:
-        head = parse_headers(question) if question.readline() else {}
-        question.read(int(head.get("Content-Length", 0)))
+        length = parse_headers(question).get("Content-Length", "0") if question.readline() else "0"
+        question.read(int(length))
         connection.sendall(answer)
 
 
