@@ -93,7 +93,7 @@ class JobAdmin(SubjectAdmin):
     def attempts(self, job: Job) -> SafeString | str:
         """Attempts begun, and how many of the bound are spent."""
         spent = f"{job.spent} of {job.max_attempts} spent"
-        return format_html('<span title="{}">{}</span>', spent, job.attempt) if job.attempt else "none yet"
+        return format_html('<span title="{}">{}</span>', spent, job.attempt) if job.attempt else DASH
 
     @admin.display(description="Ordered", ordering="created_at")
     def made(self, job: Job) -> SafeString:

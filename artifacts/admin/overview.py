@@ -84,8 +84,7 @@ def _running(now: datetime) -> list[dict[str, Any]]:
             "share": progress.share(job),
             "percent": progress.percent(job),
             "amount": progress.amount(job),
-            "rate": progress.rate(job, now),
-            "left": progress.left(job, now),
+            "pace": f"{progress.rate(job, now)} · {progress.left(job, now)} left" if progress.heard(job, now) else "",
             "heard_at": job.progress_at,
             "flags": list(of_job(job, now)),
         }

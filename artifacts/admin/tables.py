@@ -96,8 +96,11 @@ def quarantined(files: Iterable[QuarantinedFile], now: datetime) -> Table:
     """Files that were not what their repository says."""
     rows = [
         [
-            format_html('<span class="mf-clip" title="{0}">{0}</span>', file.path),
-            format_html('<span class="mf-clip" title="{0}">{0}</span>', file.repo_id),
+            format_html(
+                '<span class="mf-clip" title="{0}">{0}</span><span class="mf-clip mf-subtle" title="{1}">{1}</span>',
+                file.path,
+                file.repo_id,
+            ),
             REASONS.get(file.reason, file.reason.replace("_", " ")),
             size(file.size_bytes),
             _digest(file.expected),
@@ -110,7 +113,7 @@ def quarantined(files: Iterable[QuarantinedFile], now: datetime) -> Table:
         ]
         for file in files
     ]
-    headers = ["File", "Repository", "Why", "Size", "Expected", "Found", "In the quarantine volume", "By", "When"]
+    headers = ["File", "Why", "Size", "Expected", "Found", "In the quarantine volume", "By", "When"]
     return Table(headers, rows)
 
 
