@@ -47,6 +47,7 @@ class Fetch:
     partial: Path
     limits: Limits = LIMITS
     source: Source | None = None
+    plan: Plan | None = None
     brake: Brake = field(default_factory=Brake)
     tally: Tally = field(default_factory=Tally)
     wrong: list[tuple[str, str]] = field(default_factory=list)
@@ -65,7 +66,7 @@ class Fetch:
             "mismatch": lambda file, path, found: self.wrong.append((file.path, found)),
         }
         try:
-            fetch(plan_of(self.repo), **(given | more))
+            fetch(self.plan or plan_of(self.repo), **(given | more))
         except Failed as failed:
             self.failed = failed
             return failed.code

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from agent.acquire.pace import Pace
-from agent.acquire.terms import Brake, Failed
+from agent.acquire.terms import Brake, Failed, Plan, PlannedFile
 from tests.agent.acquire.fetching import KIB, LIMITS, Fetch
-from tests.hub.contents import Given, weights
+from tests.hub.contents import Generated, Given, weights
 from tests.hub.faults import Fault, Request
 from tests.hub.hub import Hub
 from tests.hub.repositories import Files
@@ -82,6 +82,22 @@ def test_a_signed_address_is_good_for_all_segments(hub: Hub, tmp_path: Path) -> 
     assert len(hub.of("resolve")) <= LIMITS.connections < len(hub.of("cdn"))
 
 
+def test_a_file_of_60_gigabytes_comes_in_segments_like_any_other(hub: Hub, tmp_path: Path) -> None:
+    """The Hub's own library refuses more than 50 GB over HTTP."""
+    size = 60_000_000_000
+    repo = hub.repo("org/m", {BIG: b"of the stand-in"})
+    hub.fault("cdn", Fault(content=Generated(size)))
+    plan = Plan(repo.id, repo.sha, (PlannedFile(BIG, size, sha256="0" * 64),))
+    fetch = Fetch(hub, repo, tmp_path, plan=plan)
+    assert fetch.run_until(1_000_000) == "released"
+    spans = [request.range for request in hub.of("cdn")]
+    assert {end - first + 1 for first, end in filter(None, spans) if end is not None} == {LIMITS.segment_bytes}
+    landed = fetch.tally.bytes_done
+    hub.requests.clear()
+    assert fetch.run_until(landed + 1_000_000) == "released"
+    assert fetch.tally.bytes_fetched < fetch.tally.bytes_done - landed + 1
+
+
 def test_an_empty_file_is_not_asked_for(hub: Hub, tmp_path: Path) -> None:
     fetch = Fetch(hub, hub.repo("org/m", {"empty.txt": b""}), tmp_path)
     assert fetch.run() == "done"
@@ -126,7 +142,7 @@ def test_a_file_that_is_wrong_twice_is_handed_over_and_fails(hub: Hub, tmp_path:
 
 def test_a_file_that_is_wrong_once_comes_again_and_counts_once(hub: Hub, tmp_path: Path) -> None:
     fetch = Fetch(hub, hub.repo("org/m", FILES), tmp_path)
-    hub.fault("cdn", Fault(flip=(100_000,)), times=5)
+    hub.fault("cdn", Fault(flip=(100_000,)), times=1, when=lambda asked: asked.range == (64 * KIB, 128 * KIB - 1))
     assert fetch.run() == "done"
     assert fetch.right
     assert fetch.wrong == []
