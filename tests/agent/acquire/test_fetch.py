@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.acquire.limits import Limits
 from agent.acquire.pace import Pace
 from agent.acquire.terms import Brake, Failed, Plan, PlannedFile
 from tests.agent.acquire.fetching import KIB, LIMITS, Fetch
@@ -88,10 +89,10 @@ def test_a_file_of_60_gigabytes_comes_in_segments_like_any_other(hub: Hub, tmp_p
     repo = hub.repo("org/m", {BIG: b"of the stand-in"})
     hub.fault("cdn", Fault(content=Generated(size)))
     plan = Plan(repo.id, repo.sha, (PlannedFile(BIG, size, sha256="0" * 64),))
-    fetch = Fetch(hub, repo, tmp_path, plan=plan)
+    fetch = Fetch(hub, repo, tmp_path, plan=plan, limits=replace(LIMITS, segment_bytes=Limits().segment_bytes))
     assert fetch.run_until(1_000_000) == "released"
     spans = [request.range for request in hub.of("cdn")]
-    assert {end - first + 1 for first, end in filter(None, spans) if end is not None} == {LIMITS.segment_bytes}
+    assert {end - first + 1 for first, end in filter(None, spans) if end is not None} == {fetch.limits.segment_bytes}
     landed = fetch.tally.bytes_done
     hub.requests.clear()
     assert fetch.run_until(landed + 1_000_000) == "released"
