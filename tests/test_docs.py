@@ -99,7 +99,7 @@ def test_the_digest_of_the_example_is_that_of_its_facts() -> None:
     assert json.loads(examples["FactsReply"])["facts_digest"] == wire.digest(facts)
 
 
-@pytest.mark.parametrize("package", ["agent", "nodes", "enrollment", "modelforge"])
+@pytest.mark.parametrize("package", ["agent", "nodes", "enrollment", "artifacts", "modelforge"])
 def test_every_file_that_the_architecture_names_is_there(package: str) -> None:
     table = re.search(rf"^\| floor \d, `{package}/` \|.*?\n\n", ARCHITECTURE, re.DOTALL | re.MULTILINE)
     assert table is not None
