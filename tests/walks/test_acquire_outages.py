@@ -1,6 +1,8 @@
 """While a model arrives, the control plane goes away, two agents share one identity, or the branch moves."""
 
+import os
 import shutil
+import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -151,6 +153,30 @@ def test_two_agents_with_one_identity_publish_one_artifact_the_right_one(
     acquiring.assert_published(one, repo, repo.sha)
     assert [artifact["commit"] for artifact in acquiring.artifacts(plane, one)] == [repo.sha]
     assert len(told(plane, one, "artifact.published")) == 1
+
+
+def test_an_agent_that_was_frozen_past_its_lease_writes_nothing_more_under_it_and_goes_on_under_the_next(
+    brief_plane: ControlPlane, agent: Callable[..., Agent], hub: Hub
+) -> None:
+    """A virtual machine that was paused, with the control plane up: the attempt is spent, the bytes are not."""
+    plane = brief_plane
+    repo = hub.repo("org/frozen", contents.model(24 * MIB, seed=7))
+    size = sum(file.size for file in repo.files().values())
+    hub.cdn.bytes_per_second = MIB
+    one, root = acquiring.server(plane, agent, hub)
+    job = acquiring.order(plane, root, repo)
+    acquiring.pinned(plane, job, one)
+    acquiring.arrived(hub, 4 * MIB)
+    os.kill(one.pid, signal.SIGSTOP)
+    until(lambda: acquiring.job(plane, job)["state"] == "queued", "the lease is over", within=LEASE_SECONDS + 15)
+    hub.cdn.bytes_per_second = None
+    os.kill(one.pid, signal.SIGCONT)
+    done = acquiring.ended(plane, job, one)
+    assert (done["attempt"], done["spent"]) == (2, 1)
+    acquiring.assert_published(one, repo, repo.sha)
+    assert [artifact["commit"] for artifact in acquiring.artifacts(plane, one)] == [repo.sha]
+    assert len(told(plane, one, "job.succeeded")) == 1
+    assert hub.sent() < 2 * size
 
 
 def copy_of(one: Agent, make: Callable[..., Agent]) -> Agent:
