@@ -121,7 +121,8 @@ class Environment:
         url = self.raw(name)
         if url is None:
             return {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
-        return {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": url}
+        patience = {"socket_connect_timeout": 2, "socket_timeout": 2}  # a Redis that hangs must not hold every request
+        return {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": url, "OPTIONS": patience}
 
     def unknown(self) -> list[str]:
         """Names that start with MODELFORGE_ and mean nothing here, each with the nearest that does."""

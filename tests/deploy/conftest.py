@@ -1,7 +1,8 @@
 """The real engine with one base stack for all; collected only where somebody asks for tests/deploy by its name."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,18 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """They need an engine and minutes: `make test` goes without them, `make deploy-test` names them."""
     asked = any("deploy" in Path(str(name).partition("::")[0]).parts for name in config.args)
     return None if asked else True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+    """A failure comes with what the containers said, for they are gone when somebody reads it."""
+    report = yield
+    if report.failed:
+        for name, part in getattr(item, "funcargs", {}).items():
+            if isinstance(part, Stack | NodeAgent):
+                lines = part.server.logs("--timestamps", "--tail", "60").splitlines()
+                report.sections.append((f"containers of {name}", "\n".join(line[:400] for line in lines)))
+    return report
 
 
 @pytest.fixture(scope="session")

@@ -38,6 +38,9 @@ class Stack:
                 "MODELFORGE_PUBLIC_URL": f"https://{NAME}:{port}",
                 "MODELFORGE_HEARTBEAT_INTERVAL_SECONDS": str(BEAT_SECONDS),
                 "MODELFORGE_TELEMETRY_INTERVAL_SECONDS": "5",
+                "MODELFORGE_SWEEP_INTERVAL_SECONDS": "1",
+                # As far from the beats as the defaults are: a node is stale no sooner than we notice our own absence.
+                "MODELFORGE_GAP_SECONDS": str(3 * BEAT_SECONDS),
                 **variables,
             },
         )
@@ -135,6 +138,10 @@ class NodeAgent:
         assert isinstance(found, dict)
         return found
 
+    def health(self) -> int:
+        """The exit code of the health check, now."""
+        return self.server.tried("exec", "-T", "node-agent", "modelforge-agent", "health")[0]
+
     def python(self, code: str) -> str:
         """What a few lines of Python print in the running container."""
         return self.server.compose("exec", "-T", "node-agent", "python", "-", stdin=code)
@@ -149,15 +156,14 @@ class NodeAgent:
 
     def wait_ended(self, within: float = 60) -> int:
         """The exit code of its first end, whatever the restart policy did since."""
-        until(lambda: self._ended() is not None, "the agent ends", within=within, every=0.25)
-        code = self._ended()
-        assert code is not None
+        code = until(self._ended, "the agent ends", within=within, every=0.1)
+        assert isinstance(code, int)
         return code
 
     def _ended(self) -> int | None:
-        found = engine.inspect(self.container)
-        over = found["RestartCount"] > 0 or found["State"]["Status"] in {"exited", "restarting"}
-        return int(found["State"]["ExitCode"]) if over and found["State"]["ExitCode"] else None
+        """Not 0, for a container that is just starting again shows that."""
+        state = engine.inspect(self.container)["State"]
+        return int(state["ExitCode"]) or None
 
     def files(self, folder: str) -> list[str]:
         """What lies in a folder of the container."""

@@ -108,7 +108,8 @@ def test_a_folder_that_is_not_ours_is_told_with_uid_path_and_command(
 def test_a_folder_of_the_containers_own_is_no_volume(new_agent: NewAgent) -> None:
     agent = new_agent((*AGENT_FILES, "unmounted.yml"))
     (agent.server.folder / "unmounted.yml").write_text(
-        "services: {node-agent: {volumes: !override ['node-agent-state:/data/state']}}\n"
+        "services: {node-agent: {volumes: !override ['node-agent-state:/data/state', "
+        "'${MODELFORGE_AGENT_CA_CERT_PATH}:/etc/modelforge/control-plane-ca.crt:ro']}}\n"
     )
     agent.up()
     assert agent.wait_ended() == 78
