@@ -10,6 +10,7 @@ from uuid import UUID
 from agent import hub, marker, roots, trouble, wire
 from agent.acquire.paths import Tree
 from agent.acquire.places import MARKER
+from agent.bandwidth import Bandwidth
 from agent.bounded import Bounded, StuckError
 from agent.client import Client
 from agent.config import Config, Link
@@ -71,6 +72,15 @@ def _unreachable(found: Hub, met: Trouble) -> str:
     if kind in ("unknown_ca", "tls", "expired", "not_yet_valid", "wrong_host"):
         return text + f"Set {hub.CA} to the CA that signs there, or check this machine's clock."
     return text + f"Check {hub.ENDPOINT}, {hub.PROXY} (or HTTPS_PROXY and NO_PROXY), DNS and the firewall."
+
+
+def of_bandwidth(limits: Bandwidth, now: datetime) -> Iterator[Finding]:
+    """Which limit holds now; the local clock is named, for a zone that TZ misspells is UTC without a word."""
+    if limits == Bandwidth():
+        return
+    limit = limits.at(now)
+    holds = "no limit" if limit is None else f"{limit / 10**6:g} MB a second"
+    yield Finding("ok", "bandwidth", f"{holds} now, at {now.astimezone():%H:%M %Z} by the local clock")
 
 
 def of_roots(settings: Config, node_id: UUID | None) -> Iterator[Finding]:

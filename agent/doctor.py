@@ -55,6 +55,7 @@ def examine() -> Iterator[Finding]:
     yield from driver(settings)
     yield from way(settings.link)
     yield checkup.of_hub(settings.hub)
+    yield from checkup.of_bandwidth(settings.bandwidth, datetime.now(UTC))
     yield running(settings)
 
 

@@ -1,7 +1,7 @@
 """The doctor on models: does the Hub answer, is its token good, and what becomes of the storage roots."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
@@ -10,6 +10,7 @@ import trustme
 
 from agent import checkup, config, doctor, protocol, roots, wire
 from agent.acquire.places import MARKER
+from agent.bandwidth import Bandwidth, Window
 from agent.clock import SystemClock
 from agent.finding import Finding
 from agent.health import Health
@@ -175,3 +176,14 @@ def test_status_tells_of_the_job_that_runs(tmp_path: Path) -> None:
     health.job("", "", 0)
     found = json.loads(command(environment(tmp_path, "http://127.0.0.1:9"), "status", "--json").stdout)
     assert (found["job_id"], found["job_phase"], found["job_percent"]) == ("", "", None)
+
+
+def test_the_limit_that_holds_now_is_told_with_the_clock_that_it_goes_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
+    local = now.astimezone()
+    window = Window(local.time(), (local + timedelta(minutes=1)).time(), 12_500_000)
+    (found,) = checkup.of_bandwidth(Bandwidth(None, (window,)), now)
+    assert found.text == f"12.5 MB a second now, at {local:%H:%M %Z} by the local clock"
+    (after,) = checkup.of_bandwidth(Bandwidth(None, (window,)), now + timedelta(minutes=1))
+    assert after.text.startswith("no limit now")
+    assert list(checkup.of_bandwidth(Bandwidth(), now)) == []
