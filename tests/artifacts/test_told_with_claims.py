@@ -1,0 +1,136 @@
+"""What an agent hears beside its job: the room that others leave, that work waits, and what to forget."""
+
+import uuid
+
+import pytest
+from pytest_django import Settings
+
+from agent import wire
+from artifacts import jobs
+from artifacts.models import StorageRoot
+from nodes.models import Heartbeat, Node
+from tests.artifacts.ordering import (
+    GIB,
+    OPERATOR,
+    SECOND,
+    Worker,
+    a_root,
+    a_server,
+    an_artifact,
+    ordered,
+    proof,
+)
+from tests.nodes.hearing import START, Agent
+
+pytestmark = pytest.mark.django_db
+LATER = START + 60 * SECOND
+
+
+@pytest.fixture
+def root() -> StorageRoot:
+    """A proven root."""
+    return a_root(a_server())
+
+
+@pytest.fixture
+def worker(root: StorageRoot) -> Worker:
+    """The agent of its node."""
+    return Worker(root.node)
+
+
+def test_what_other_jobs_will_still_write_on_this_disk_is_told(worker: Worker, root: StorageRoot) -> None:
+    """Field case 61."""
+    beside = a_root(root.node, "/data/artifacts/lab")
+    ordered(root)
+    given = worker.take()
+    worker.tell(given, bytes_total=30 * GIB, bytes_done=10 * GIB)
+    worker.fail(given, "stalled")
+    ordered(beside, "org/other")
+    order = worker.take().order
+    assert isinstance(order, wire.AcquireOrder)
+    assert (order.root_id, order.reserved_bytes, order.room_bytes) == (beside.pk, 20 * GIB, None)
+
+
+def test_what_a_job_itself_will_write_is_not_reserved_against_it(worker: Worker, root: StorageRoot) -> None:
+    ordered(root)
+    given = worker.take()
+    worker.tell(given, bytes_total=30 * GIB, bytes_done=10 * GIB)
+    order = worker.take().order
+    assert isinstance(order, wire.AcquireOrder)
+    assert order.reserved_bytes == 0
+
+
+def test_what_a_ceiling_leaves_is_told() -> None:
+    root = a_root(a_server(), ceiling_bytes=25 * GIB, reserve_bytes=GIB)
+    an_artifact(root)
+    ordered(root, "org/other", now=LATER)
+    order = Worker(root.node).take(LATER).order
+    assert isinstance(order, wire.AcquireOrder)
+    assert (order.room_bytes, order.reserve_bytes) == (15 * GIB, GIB)
+
+
+def waits(root: StorageRoot) -> bool:
+    """Whether the node's next beat says that work waits."""
+    return Node.objects.get(pk=root.node_id).work_waits
+
+
+def test_beats_say_that_work_waits_until_it_is_claimed(worker: Worker, root: StorageRoot) -> None:
+    assert not waits(root)
+    ordered(root)
+    assert waits(root)
+    worker.claim(types=[])
+    assert waits(root)
+    worker.take()
+    assert not waits(root)
+
+
+def test_beats_say_so_again_when_a_job_ends_and_another_is_due(worker: Worker, root: StorageRoot) -> None:
+    ordered(root)
+    ordered(root, "org/other")
+    given = worker.take()
+    assert not waits(root)
+    worker.publish(given)
+    assert waits(root)
+
+
+def test_beats_do_not_call_for_what_cannot_be_given(worker: Worker, root: StorageRoot) -> None:
+    ordered(root)
+    worker.claim(types=[wire.VERIFY])
+    assert not waits(root)
+
+
+def test_a_root_is_asked_for_until_it_was_looked_at(root: StorageRoot, worker: Worker) -> None:
+    other = a_root(root.node, "/data/artifacts/lab", proven=False)
+    worker.claim()
+    assert waits(root)
+    worker.claim(proofs=[proof(other, fault="missing")])
+    assert not waits(root)
+
+
+def test_half_done_files_that_nobody_needs_are_forgotten(worker: Worker, root: StorageRoot, settings: Settings) -> None:
+    done = an_artifact(root).jobs.get()
+    cancelled, waiting = ordered(root, "org/a", now=LATER), ordered(root, "org/b", now=LATER + SECOND)
+    jobs.cancel(cancelled, reason="", by=OPERATOR, now=LATER)
+    foreign = ordered(a_root(a_server("server02")))
+    unknown = uuid.uuid4()
+    told_of = [done.pk, cancelled.pk, waiting.pk, foreign.pk, unknown, unknown]
+    reply = worker.claim(LATER + SECOND, partials=told_of)
+    assert reply.forget == [done.pk, cancelled.pk, foreign.pk, unknown]
+
+
+@pytest.mark.parametrize(("late", "forgotten"), [(-1, False), (0, True)], ids=["within its grace", "after it"])
+def test_those_of_a_failed_job_are_kept_for_a_while(
+    worker: Worker, root: StorageRoot, settings: Settings, late: int, forgotten: bool
+) -> None:
+    job = ordered(root)
+    worker.fail(worker.take(), "insufficient_capacity")
+    reply = worker.claim(START + settings.PARTIAL_GRACE + late * SECOND, partials=[job.pk])
+    assert reply.forget == ([job.pk] if forgotten else [])
+
+
+def test_a_beat_of_a_node_that_waits_for_nothing_asks_for_no_claim(root: StorageRoot) -> None:
+    agent = Agent(root.node)
+    assert agent.beat(START).work is False
+    ordered(root)
+    assert agent.beat(LATER).work is True
+    assert Heartbeat.objects.get().boot_id == agent.boot_id
