@@ -84,7 +84,7 @@ def _waiting(job: Job, now: datetime, ahead: Job | None) -> Iterator[Flag]:
             "node", "node", "Waiting for its node", meaning, "The node's page says more.", "warning", urgent=False
         )
     elif ahead is not None:
-        meaning = f"A node does one job at a time; it runs {ahead} now."
+        meaning = f"A node does one job at a time; it runs {does(ahead)} of {ahead.repo_id} now."
         yield Flag("ahead", "waits", "Waiting for another job", meaning, "Nothing.", "info", urgent=False)
 
 

@@ -71,7 +71,7 @@ def _verbs(job: Job) -> list[Button]:
 
 def _figures(job: Job, now: datetime) -> list[tuple[str, str, str]]:
     """What stands beside the bar: a label, a value, a tooltip."""
-    if job.progress_at is None:
+    if job.progress_at is None or not job.bytes_total:
         return []
     files = f"{job.files_done} of {job.files_total}" if job.files_total else DASH
     figures = [

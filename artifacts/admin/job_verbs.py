@@ -31,8 +31,8 @@ FORMATS = {
 class PatternsField(forms.CharField):
     """Patterns, one a line."""
 
-    def __init__(self, label: str, help_text: str) -> None:
-        widget = UnfoldAdminTextareaWidget(attrs={"rows": 3, "spellcheck": "false", "placeholder": "*.safetensors"})
+    def __init__(self, label: str, help_text: str, example: str) -> None:
+        widget = UnfoldAdminTextareaWidget(attrs={"rows": 3, "spellcheck": "false", "placeholder": example})
         most = wishes.MAX_PATTERNS * (wishes.MAX_PATTERN + 2)
         super().__init__(label=label, required=False, max_length=most, help_text=help_text, widget=widget)
 
@@ -51,8 +51,10 @@ class OrderForm(forms.Form):
     root = choice("Storage root", [], initial="")
     repo_id = text("Repository", most=200, required=True, placeholder="organization/model", help_text="On the Hub.")
     revision = text("Revision", most=250, required=True, help_text="A branch, a tag or a commit. It is pinned first.")
-    allow_patterns = PatternsField("Only these files", "One pattern a line; empty: all files. * crosses folders.")
-    ignore_patterns = PatternsField("Not these files", "One pattern a line.")
+    allow_patterns = PatternsField(
+        "Only these files", "One pattern a line; empty: all files. * crosses folders.", "*.safetensors"
+    )
+    ignore_patterns = PatternsField("Not these files", "One pattern a line.", "*.bin")
     allow_formats = forms.MultipleChoiceField(
         label="Formats allowed beside plain data",
         choices=list(FORMATS.items()),

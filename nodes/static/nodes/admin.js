@@ -100,7 +100,7 @@
         hair.style.left = `${share * 100}%`;
         const tip = document.createElement("span");
         tip.className = "mf-tip";
-        tip.textContent = [`${at.toISOString().slice(0, 16).replace("T", " ")} UTC`, ...words].join("\n");
+        tip.textContent = [`${at.toISOString().slice(0, picture.until - picture.since < 7200 ? 19 : 16).replace("T", " ")} UTC`, ...words].join("\n");
         tip.style[share < 0.5 ? "left" : "right"] = `${(share < 0.5 ? share : 1 - share) * box.width + 8}px`;
         canvas.append(hair, tip);
     };
