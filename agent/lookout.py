@@ -8,6 +8,8 @@ from threading import Lock, Thread
 from typing import Protocol
 from uuid import UUID
 
+from msgspec.structs import replace
+
 from agent import roots, wire
 from agent.acquire.terms import Failed
 from agent.clock import Clock
@@ -52,7 +54,8 @@ class Lookout:
         """The control plane's word: which roots there are, and whose half-done files nobody needs."""
         with self._lock:
             before, self._orders = self._orders, tuple(orders[: wire.MAX_ROOTS])
-            changed = before != self._orders
+            self._settle()
+            changed = any(self._found_as(order) is None for order in self._orders)
             asked_again = {order.root_id for order in orders if order.approve and order not in before}
             self._heard = {id: heard for id, heard in self._heard.items() if id not in asked_again}
             self._drop({order.root_id for order in orders})
@@ -193,6 +196,20 @@ class Lookout:
             self._forget -= forget if done else frozenset()
         if not done:
             self._next = min(self._next, self._clock.monotonic() + _ASK_AGAIN_SECONDS)
+
+    def _found_as(self, order: wire.RootOrder) -> wire.RootProof | None:
+        """What the last look found at a root that was ordered just so."""
+        looked, proof = self._proofs.get(order.root_id, (None, None))
+        return proof if looked == order else None
+
+    def _settle(self) -> None:
+        """An approval that was heard comes back with what it told: that needs no look of its own."""
+        for order in self._orders:
+            looked, proof = self._proofs.get(order.root_id, (None, None))
+            if looked is None or proof is None or not proof.approved:
+                continue
+            if order == replace(looked, approve=False, device_id=proof.device_id, fsid=proof.fsid):
+                self._proofs[order.root_id] = (order, replace(proof, approved=False))
 
     def _drop(self, known: set[UUID]) -> None:
         """What was found at roots that are no more."""

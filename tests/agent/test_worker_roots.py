@@ -33,6 +33,27 @@ def test_an_approval_is_told_once(place: Workplace) -> None:
     assert [[proof.approved for proof in claim.proofs] for claim in place.claims] == [[], [True]]
 
 
+def test_an_approval_that_was_heard_needs_no_second_look(place: Workplace) -> None:
+    place.desk.claims.extend(
+        [wire.ClaimReply(roots=[root(approve=True, device_id="")]), wire.ClaimReply(roots=[root()])]
+    )
+    place.worker.online(True)
+    place.turn(10)
+    assert len(place.probes) == 1
+    place.worker.work()
+    place.turn()
+    assert [proof.approved for proof in place.claims[-1].proofs] == [False]
+    assert place.claims[-1].types == TYPES
+
+
+def test_an_approval_of_another_device_than_was_told_is_looked_at(place: Workplace) -> None:
+    other = root(device_id="8:99")
+    place.desk.claims.extend([wire.ClaimReply(roots=[root(approve=True)]), wire.ClaimReply(roots=[other])])
+    place.worker.online(True)
+    place.turn(10)
+    assert len(place.probes) == 2
+
+
 def test_an_approval_that_is_asked_for_again_is_told_again(place: Workplace) -> None:
     place.desk.claims.extend([wire.ClaimReply(roots=[root(approve=True)]), wire.ClaimReply(roots=[root()])])
     place.worker.online(True)
