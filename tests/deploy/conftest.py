@@ -16,6 +16,16 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None if asked else True
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """How long the crowd beats."""
+    parser.addoption("--crowd-seconds", default="300", help="how long a thousand agents beat (300)")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The crowd comes last: it leaves a thousand nodes, and longer intervals for everybody."""
+    items.sort(key=lambda item: "test_crowd" in item.nodeid)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
     """A failure comes with what the containers said, for they are gone when somebody reads it."""

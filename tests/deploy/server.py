@@ -1,7 +1,9 @@
 """A server that somebody cloned the repository to: its folder, its .env, and the documentation's Compose commands."""
 
 import json
+import os
 import shutil
+import subprocess
 import uuid
 from pathlib import Path
 from typing import Any
@@ -59,6 +61,20 @@ class Server:
         files = [part for name in self.files for part in ("-f", name)]
         done = run(["docker", "compose", *files, *arguments], stdin=stdin, cwd=self.folder, within=within, check=check)
         return done.returncode, done.stdout.strip(), done.stderr.strip()
+
+    def binary(self, *arguments: str, into: Path | None = None, out_of: Path | None = None) -> None:
+        """``docker compose`` with a file as its standard output or input."""
+        files = [part for name in self.files for part in ("-f", name)]
+        with (out_of or Path(os.devnull)).open("rb") as given, (into or Path(os.devnull)).open("wb") as taken:
+            subprocess.run(
+                ["docker", "compose", *files, *arguments],
+                cwd=self.folder,
+                env=engine.environment(),
+                stdin=given,
+                stdout=taken,
+                timeout=BUILD_WITHIN,
+                check=True,
+            )
 
     def containers(self, *services: str, everything: bool = False) -> list[str]:
         """The ids of a service's containers, in the order of their numbers; with ``everything`` the ended ones too."""

@@ -1,0 +1,44 @@
+"""Yesterday's dump is restored: nodes come back by themselves, and the history says that the control plane was away."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tests.deploy.parts import NodeAgent, Stack
+from tests.parts.ports import until
+
+NewAgent = Callable[..., NodeAgent]
+
+
+def test_a_restored_dump_brings_the_nodes_back(
+    stack: Stack, agent: NodeAgent, new_agent: NewAgent, tmp_path: Path
+) -> None:
+    agent.wait_online()
+    before = agent.node_id
+    stack.server.binary(
+        "exec", "-T", "postgres", "pg_dump", "-U", "modelforge", "-Fc", "modelforge", into=tmp_path / "d"
+    )
+    later = new_agent().join("enrolled after the dump")
+    stranger = later.node_id
+    began = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+    stack.server.compose("stop", "web", "worker", "beat")
+    stack.server.compose("exec", "-T", "postgres", "dropdb", "-U", "modelforge", "--force", "modelforge")
+    stack.server.compose("exec", "-T", "postgres", "createdb", "-U", "modelforge", "modelforge")
+    stack.server.binary(
+        "exec", "-T", "postgres", "pg_restore", "-U", "modelforge", "-d", "modelforge", "--exit-on-error",
+        out_of=tmp_path / "d",
+    )  # fmt: skip
+    stack.server.compose("up", "-d", "--wait")
+    until(stack.is_ready, "the stack is ready", within=60, every=0.2)
+    agent.wait_online()
+    assert agent.node_id == before
+    stack.manage("audit_verify")
+    (gap,) = stack.site.events(type="control_plane.gap", since=began)
+    assert gap["details"]["seconds"] > 0
+    assert stack.site.events(type="node.offline", node=before, since=began) == []
+    later.says("credential_unknown")
+    # Invited again, it comes back as the node that it was.
+    later.server.write(MODELFORGE_AGENT_ENROLLMENT_TOKEN=stack.invite("enrolled after the dump"))
+    later.up()
+    later.wait_online()
+    assert later.node_id == stranger
