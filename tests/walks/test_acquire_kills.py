@@ -134,7 +134,7 @@ def in_verify(life: Life) -> None:
 def in_publish(life: Life) -> None:
     """When the manifest is written: before or after the rename, before or after that is told."""
     life.manifest_written()
-    life.wait_a_little(0.06)
+    life.wait_a_little(life.dice.choice([0, 0.01, 0.06]))
 
 
 PHASES: dict[str, Callable[[Life], None]] = {
@@ -188,3 +188,24 @@ def check(life: Life) -> None:
     acquiring.assert_published(life.agent, life.repo, life.repo.sha)
     found = acquiring.artifacts(life.plane, life.agent, repo_id=life.repo.id)
     assert [(row["commit"], row["state"]) for row in found] == [(life.repo.sha, "published")]
+
+
+def test_killed_while_it_removes_a_snapshot_nothing_of_it_is_left_in_the_end(
+    plane: ControlPlane, agent: Callable[..., Agent], hub: Hub
+) -> None:
+    one, root = acquiring.server(plane, agent, hub)
+    life = Life(plane, hub, one, root, random.Random("removing"))
+    life.order(1)
+    check(life)
+    (artifact,) = acquiring.artifacts(plane, one)
+    job = plane.post(f"/api/v1/admin/artifacts/{artifact['id']}/remove", reason="room")
+    until(lambda: not life.published.exists(), f"it is unpublished; {one.log[-1500:]}", every=0.001)
+    one.kill()
+    one.start()
+    acquiring.ended(plane, job, one)
+    left = [path for path in acquiring.folder(one).rglob("*.safetensors") if path.is_file()]
+    assert left == []
+    assert acquiring.artifacts(plane, one) == []
+    again = acquiring.order(plane, root, life.repo)
+    acquiring.ended(plane, again, one)
+    acquiring.assert_published(one, life.repo, life.repo.sha)
