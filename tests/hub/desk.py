@@ -24,7 +24,9 @@ class Desk:
 
     def at_the_hub(self, request: Request) -> tuple[Answer, Fault]:
         """The API, and files by their names."""
-        parts = urlsplit(request.path).path.strip("/").split("/")  # raw: a revision may hold %2F
+        parts = (
+            urlsplit(request.path).path.removeprefix(self._hub.prefix).strip("/").split("/")
+        )  # raw: a revision may hold %2F
         if parts[:2] == ["api", "models"]:
             return self._api(request, [unquote(part) for part in parts[2:]])
         if "resolve" in parts:
@@ -82,7 +84,7 @@ class Desk:
         answer = answers.told(rows[start : start + PAGE])
         if start + PAGE < len(rows):
             path = urlsplit(request.path).path
-            following = f"{self._hub.url}{path}?recursive=true&expand=false&cursor={start + PAGE}"
+            following = f"{self._hub.hub.url}{path}?recursive=true&expand=false&cursor={start + PAGE}"
             answer.headers["Link"] = f'<{following}>; rel="next"'
         return answer
 
@@ -101,9 +103,9 @@ class Desk:
             missing = answers.refusal(404, "EntryNotFound", "Entry not found")
             missing.headers["X-Repo-Commit"] = commit
             return missing
-        if file.large:
+        if file.large and not self._hub.direct:
             return self._linked(file, commit)
-        return answers.bytes_of(file.content, request, file.blob_id, fault, X_Repo_Commit=commit)
+        return answers.bytes_of(file.content, request, file.etag, fault, X_Repo_Commit=commit)
 
     def _linked(self, file: File, commit: str) -> Answer:
         return answers.moved(

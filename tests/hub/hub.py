@@ -39,7 +39,9 @@ from tests.hub.repositories import LARGE, Files, Gate, Repository
 class Hub:
     """Its three origins, its repositories, and every request that came."""
 
-    def __init__(self, authority: trustme.CA | None = None, *, folder: Path | None = None) -> None:
+    def __init__(self, authority: trustme.CA | None = None, *, folder: Path | None = None, prefix: str = "") -> None:
+        self.prefix = prefix  # of a mirror that is not at the root of its host
+        self.direct = False  # large files are served by the Hub itself, as mirrors do
         self.ca_file: Path | None = None
         if authority is not None and folder is not None:
             self.ca_file = folder / "hub-ca.pem"
@@ -68,7 +70,7 @@ class Hub:
     @property
     def url(self) -> str:
         """What HF_ENDPOINT is set to."""
-        return self.hub.url
+        return self.hub.url + self.prefix
 
     def start(self) -> None:
         """Listen, on the same ports as before."""

@@ -75,6 +75,15 @@ def test_a_tree_of_more_than_a_page_is_read_to_its_end(hub: Hub, tmp_path: Path)
     assert len(hub.of("tree")) == 2
 
 
+def test_a_mirror_below_a_path_that_serves_all_bytes_itself_is_understood(tmp_path: Path) -> None:
+    with Hub(prefix="/api/huggingfaceml/mirror") as hub:
+        hub.direct = True
+        repo = hub.repo("org/model", ORDINARY)
+        assert download(hub, tmp_path, repo_id="org/model").raised == ()
+        assert_right(repo, repo.sha, tmp_path / "snapshot")
+        assert hub.of("cdn") == []
+
+
 def test_the_real_library_fetches_over_tls(tmp_path: Path) -> None:
     with Hub(trustme.CA(), folder=tmp_path) as hub:
         repo = hub.repo("org/model", ORDINARY)

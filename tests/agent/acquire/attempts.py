@@ -130,6 +130,7 @@ class Ordered:
     still: Callable[[], None] = lambda: None
     limits: Limits = LIMITS
     reserve_bytes: int = 0
+    source: Source | None = None
     more: dict[str, Any] = field(default_factory=dict)  # of the order
     job_id: UUID = field(default_factory=uuid4)
     brake: Brake = field(default_factory=Brake)
@@ -152,7 +153,7 @@ class Ordered:
         )
         beside = self.root.parent
         tools = steps.Tools(
-            source=Source(endpoint=self.hub.url),
+            source=self.source or Source(endpoint=self.hub.url),
             pace=Pace(),
             quarantine=Quarantine(beside / "quarantine", max_files=10, max_bytes=10**9),
             hf_cache=beside / "hf-cache",
