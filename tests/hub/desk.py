@@ -24,15 +24,14 @@ class Desk:
 
     def at_the_hub(self, request: Request) -> tuple[Answer, Fault]:
         """The API, and files by their names."""
-        parts = (
-            urlsplit(request.path).path.removeprefix(self._hub.prefix).strip("/").split("/")
-        )  # raw: a revision may hold %2F
+        path = urlsplit(request.path).path.removeprefix(self._hub.prefix)
+        parts = path.strip("/").split("/")  # raw: a revision may hold %2F
         if parts[:2] == ["api", "models"]:
             return self._api(request, [unquote(part) for part in parts[2:]])
         if "resolve" in parts:
             at = parts.index("resolve")
-            repo_id, revision, path = "/".join(parts[:at]), parts[at + 1], "/".join(parts[at + 2 :])
-            request.kind, request.file = "resolve", unquote(path)
+            repo_id, revision, name = "/".join(parts[:at]), parts[at + 1], "/".join(parts[at + 2 :])
+            request.kind, request.file = "resolve", unquote(name)
             asked = unquote(repo_id), unquote(revision)
             return self._hub.consult(request, lambda fault: self._file(request, *asked, fault))
         return self._hub.consult(request, lambda _: answers.refusal(404))
