@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -43,7 +43,7 @@ class Member:
     def beat(self) -> wire.BeatReply:
         """One beat, as the agent's loop sends it."""
         self.sequence += 1
-        body = wire.Beat(boot_id=self.boot_id, sequence=self.sequence, agent_version="0.1.0", hostname="crowd")
+        body = wire.Beat(sent_at=datetime.now(UTC), boot_id=self.boot_id, sequence=self.sequence, agent_version="0.1.0")
         return self.client.call("POST", protocol.HEARTBEAT, bearer=self.credential, answer=wire.BeatReply, body=body)
 
 

@@ -29,12 +29,11 @@ def test_a_rotated_credential_is_set_without_a_restart(stack: Stack, agent: Node
 def test_a_copied_state_volume_is_told_as_a_conflict(stack: Stack, agent: NodeAgent, new_agent: NewAgent) -> None:
     joined = new_agent().join("is copied")
     copy = new_agent()
-    command = ("run", "--rm", "-T", "--entrypoint", "tar", "node-agent", "-C", "/data/state", "-cf", "-", ".")
+    tar = ("run", "--rm", "-T", "--entrypoint", "tar", "node-agent", "-C", "/data/state")
     archive = copy.server.folder / "state.tar"
-    joined.server.binary(*command, into=archive)
-    command = ("run", "--rm", "-T", "--entrypoint", "tar", "node-agent", "-C", "/data/state", "-xf", "-")
+    joined.server.binary(*tar, "-cf", "-", ".", into=archive)
     copy.server.compose("build", "-q")
-    copy.server.binary(*command, out_of=archive)
+    copy.server.binary(*tar, "-xf", "-", out_of=archive)
     copy.up()
     until(lambda: stack.node(joined.node_id)["identity_conflict"], "the conflict is told", within=60, every=0.5)
     joined.says("identity_conflict")

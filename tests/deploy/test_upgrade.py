@@ -1,6 +1,7 @@
 """A release and the one before it run side by side on one schema; going forth and back costs no beat and no act."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.deploy import engine
@@ -39,6 +40,16 @@ def images(stack: Stack, service: str) -> list[str]:
     return sorted(image.rpartition(":")[2] for image in found)
 
 
+def side_by_side(stack: Stack) -> None:
+    """One web server of the release that ran, one of the release that .env names."""
+    stack.server.compose("up", "-d", "--no-deps", "--no-recreate", "--wait", "--scale", "web=2", "web")
+
+
+def replace_all(stack: Stack) -> None:
+    """All of the release that .env names."""
+    stack.server.compose("up", "-d", "--no-deps", "--wait", "web", "worker", "beat")
+
+
 def beat_is_heard(stack: Stack, agent: NodeAgent) -> None:
     """One more beat from now on."""
     before = stack.node(agent.node_id)["last_heard_at"]
@@ -60,23 +71,24 @@ def test_the_next_release_comes_beside_this_one_and_goes_again(
             assert images(stack, "web") == [TAG]
             stack.server.compose("run", "--rm", "-T", "--no-deps", "migrate")
             beat_is_heard(stack, agent)  # the old web on the new schema
-            stack.server.compose("up", "-d", "--no-deps", "--no-recreate", "--wait", "--scale", "web=2", "web")
+            side_by_side(stack)
             assert images(stack, "web") == [TAG, NEXT]
             early.join("of the next release")  # the new agent, the old one, and both web servers
             assert stack.node(early.node_id)["agent_version"] == "99.0.0"
             for _ in range(3):
                 beat_is_heard(stack, agent)
                 beat_is_heard(stack, early)
-            stack.server.compose("up", "-d", "--wait")
-            assert images(stack, "web") == images(stack, "worker") == [NEXT]
+            replace_all(stack)
+            assert images(stack, "web") == images(stack, "worker") == images(stack, "beat") == [NEXT]
             beat_is_heard(stack, agent)
         assert watch.refused == []
         assert watch.kept() == set(watch.promised)
     finally:
         stack.server.write(MODELFORGE_TAG=TAG)
         with Watch(stack) as watch:
-            stack.server.compose("up", "-d", "--wait")
-    assert images(stack, "web") == images(stack, "worker") == [TAG]
+            side_by_side(stack)
+            replace_all(stack)
+    assert images(stack, "web") == images(stack, "worker") == images(stack, "beat") == [TAG]
     until(stack.is_ready, "the release before is ready on the new schema", within=60, every=0.2)
     assert watch.refused == []
     beat_is_heard(stack, agent)
@@ -88,3 +100,16 @@ def test_the_next_release_comes_beside_this_one_and_goes_again(
     assert early.node_id == agents_own
     for name in ("modelforge-control-plane", "modelforge-agent"):
         engine.docker("image", "rm", "--force", f"{name}:{NEXT}")
+
+
+def test_the_one_command_of_an_upgrade_leaves_database_redis_and_proxy_alone(stack: Stack, agent: NodeAgent) -> None:
+    until(stack.is_ready, "the stack is ready", within=60, every=0.2)
+    before = {service: stack.server.containers(service) for service in ("postgres", "redis", "proxy", "web")}
+    release_note = stack.server.folder.parent / "modelforge/pages.py"
+    release_note.write_text(release_note.read_text() + "\n# another release\n")
+    began = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+    stack.server.compose("up", "-d", "--build", "--wait")
+    after = {service: stack.server.containers(service) for service in before}
+    assert [service for service in before if before[service] != after[service]] == ["web"]
+    beat_is_heard(stack, agent)
+    assert stack.site.events(since=began, type="node.offline", node=agent.node_id) == []
