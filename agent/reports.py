@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from random import Random
 
-from agent import protocol, wire
+from agent import logs, protocol, wire
 from agent.backoff import Backoff
 from agent.client import Client
 from agent.clock import Clock
@@ -19,7 +19,8 @@ log = logging.getLogger(__name__)
 _FLOOR, _CAP = timedelta(seconds=1), timedelta(seconds=10)
 _RESULT_CAP = _REFUSED_CAP = timedelta(minutes=1)
 _NO_LONGER_OURS = (Code.LEASE_LOST, Code.NOT_FOUND)
-_NEVER_TAKEN = (*_NO_LONGER_OURS, Code.STATE_CONFLICT, Code.MALFORMED, Code.INVALID, Code.BODY_TOO_LARGE)
+_OUT_OF_SHAPE = (Code.MALFORMED, Code.INVALID, Code.BODY_TOO_LARGE)
+_NEVER_TAKEN = (*_NO_LONGER_OURS, Code.STATE_CONFLICT, *_OUT_OF_SHAPE)
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,14 @@ class Pending:
 
     job: wire.Job
     result: wire.Result
+    plain: bool = False  # it only says that the result itself was not taken
+
+    def instead(self, trouble: Trouble) -> "Pending":
+        """A failure that fits whatever does not: untold, the job would be given out again and again, at no cost."""
+        said = f"The control plane did not take what became of this attempt ({trouble.code}): {trouble}"
+        failure = wire.Failure(code="storage_error", detail=logs.told(said, 1000))
+        result = wire.Result(lease_id=self.result.lease_id, outcome="failed", failure=failure)
+        return Pending(self.job, result, plain=True)
 
 
 class Reports:
@@ -105,6 +114,9 @@ class Reports:
                 self._result_at = now + _pause(self._result, trouble)
                 return None
             log.warning("the result is not taken: %s", trouble, extra=_about(pending.job, trouble))
+            if trouble.code in _OUT_OF_SHAPE and not pending.plain:
+                self.pending = pending.instead(trouble)
+                return None
         else:
             log.info("result told", extra={"job_id": str(pending.job.id), "state": reply.state})
         self._result.reset()

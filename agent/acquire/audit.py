@@ -13,8 +13,11 @@ from agent.acquire.paths import Tree
 from agent.acquire.terms import Brake, PlannedFile, Tally
 
 _MOST_TOLD = 100
-_DAMAGED = (errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.EINVAL, errno.EIO, errno.EUCLEAN, errno.EISDIR)
-"""Gone, replaced by a link or a folder, or the disk cannot read it any more."""
+_DAMAGED = (
+    *(errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.EINVAL, errno.EISDIR, errno.ENXIO, errno.EFBIG),
+    *(errno.EIO, errno.EUCLEAN),
+)
+"""Gone, replaced by a link, a folder, a socket or something far larger; or the disk cannot read it any more."""
 
 
 def verify(order: wire.VerifyOrder, *, root: Path, brake: Brake, tally: Tally) -> wire.Verified:
@@ -47,20 +50,21 @@ def intact(tree: Tree, path: str, file: PlannedFile, *, brake: Brake | None = No
     try:
         fd = tree.open(path)
     except OSError as error:
-        return _only_damage(error)
+        only_damage(error)
+        return False
     try:
         return digests.of(fd, file, brake=brake, read_on=read_on) == file.digest
     except OSError as error:
-        return _only_damage(error)
+        only_damage(error)
+        return False
     finally:
         os.close(fd)
 
 
-def _only_damage(error: OSError) -> bool:
-    """False for a file that is damaged; a disk that refuses otherwise says nothing about the file."""
+def only_damage(error: OSError) -> None:
+    """Raises the error, but for a file that is damaged: a disk that refuses otherwise says nothing about the file."""
     if error.errno not in _DAMAGED:
         raise error
-    return False
 
 
 def _manifest(tree: Tree, snapshot: str, order: wire.VerifyOrder) -> Manifest | str:
@@ -70,8 +74,7 @@ def _manifest(tree: Tree, snapshot: str, order: wire.VerifyOrder) -> Manifest | 
     except (ValueError, msgspec.MsgspecError):
         return manifest.NAME
     except OSError as error:
-        if error.errno not in (*_DAMAGED, errno.EFBIG):
-            raise
+        only_damage(error)
         return manifest.NAME
     if order.manifest_sha256 not in ("", digest) or (listed.repo_id, listed.commit) != (order.repo_id, order.commit):
         return called

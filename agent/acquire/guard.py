@@ -11,6 +11,8 @@ from agent.acquire.terms import Failed, Plan, Tally
 
 _OWN_NAMES = 8  # manifest, job.json, and folders of the job and of the repository
 
+_MOST = 2**63 - 1  # on the wire; a file system without a bound may tell more
+
 Space = Callable[[int], os.statvfs_result]
 """What a descriptor's file system says of itself."""
 
@@ -89,7 +91,7 @@ def room(
         missing_bytes=max(0, plan.bytes - held_bytes),
         reserved_bytes=order.reserved_bytes,
         reserve_bytes=order.reserve_bytes,
-        free_bytes=space.f_bavail * space.f_frsize,
+        free_bytes=min(space.f_bavail * space.f_frsize, _MOST),
         plan_bytes=plan.bytes,
         room_bytes=order.room_bytes,
         inodes_needed=len(plan.files) + len(folders) + _OWN_NAMES,

@@ -15,7 +15,7 @@ from agent.wire import AcquireOrder
 
 NAME = "manifest.json"
 OTHER_NAME = names.OUR_MANIFEST  # where the repository has a manifest.json of its own
-_MAX_BYTES = 64 * 1024 * 1024
+_MAX_BYTES = 128 * 1024 * 1024  # as many and as long names as a listing may hold
 
 _Size = Annotated[int, Meta(ge=0)]
 
@@ -57,8 +57,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def name(paths: Collection[str]) -> str:
-    """What the manifest is called beside these files."""
-    return OTHER_NAME if any(path.casefold() == NAME for path in paths) else NAME
+    """What the manifest is called beside these files and their folders."""
+    return OTHER_NAME if any(path.partition("/")[0].casefold() == NAME for path in paths) else NAME
 
 
 def render(plan: Plan, order: AcquireOrder, now: datetime) -> bytes:
@@ -85,7 +85,10 @@ def read(tree: Tree, snapshot: str) -> tuple[Manifest, str, str]:
     """
     called = OTHER_NAME if tree.stat(f"{snapshot}/{OTHER_NAME}") is not None else NAME
     content = tree.read(f"{snapshot}/{called}", _MAX_BYTES)
-    found = msgspec.json.decode(content, type=Manifest)  # its errors are ValueErrors
+    try:
+        found = msgspec.json.decode(content, type=Manifest)  # its errors are ValueErrors
+    except RecursionError:
+        raise ValueError("a manifest that is nested as none of ours is") from None
     for entry in found.files:
         if names.hostile(entry.path) or len(entry.planned.digest) == 0:
             raise ValueError("a manifest with a name or digest that none of ours has")

@@ -31,7 +31,7 @@ def hostile(path: str) -> str:
         return "it is absolute"
     if path.startswith("~"):
         return "it starts with ~"
-    if path.casefold() == OUR_MANIFEST:
+    if path.partition("/")[0].casefold() == OUR_MANIFEST:
         return "that name is kept for ModelForge's own manifest"
     names = path.split("/")
     if len(names) > MAX_DEPTH:

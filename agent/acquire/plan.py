@@ -62,6 +62,11 @@ def _judge(files: Sequence[PlannedFile]) -> None:
             raise _refused(f"{shown(file.path)} is listed with {file.size} bytes, which no file has.")
 
 
+def plausible(files: Iterable[PlannedFile]) -> tuple[PlannedFile, ...]:
+    """Of a listing that is refused, the files that can be counted and named to people."""
+    return tuple(file for file in files if not names.hostile(file.path) and 0 <= file.size <= MAX_FILE_BYTES)
+
+
 def _fit_together(files: Sequence[PlannedFile]) -> None:
     """Only what is selected must fit on one disk: README.md and readme.md may both exist in git."""
     if two := names.clash(file.path for file in files):

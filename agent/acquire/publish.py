@@ -13,7 +13,7 @@ from agent import wire
 from agent.acquire import audit, manifest, places, remove
 from agent.acquire.paths import Tree
 from agent.acquire.plan import shown
-from agent.acquire.terms import Brake, Failed, Plan, Tally
+from agent.acquire.terms import Brake, Failed, Plan, PlannedFile, Tally
 
 _FEW = 64  # files; more of them are flushed with the whole file system, in one call
 
@@ -70,17 +70,22 @@ def _found(
     tree: Tree, plan: Plan, *, thorough: bool, brake: Brake | None = None, tally: Tally | None = None
 ) -> wire.Published | None:
     try:
+        with tree.folder(plan.snapshot):
+            pass
+    except FileNotFoundError:
+        return None  # a link on the way to it, or in its place, is told: nothing could be published there
+    try:
         listed, _, digest = manifest.read(tree, plan.snapshot)
-    except (FileNotFoundError, ValueError, msgspec.MsgspecError):
+        whole = listed.is_of(plan) and all(_stands(tree, f"{plan.snapshot}/{file.path}", file) for file in plan.files)
+    except (ValueError, msgspec.MsgspecError):
         return None
-    if not listed.is_of(plan):
+    except OSError as error:
+        audit.only_damage(error)
         return None
-    for file in plan.files:
-        path = f"{plan.snapshot}/{file.path}"
-        there = tree.stat(path)
-        if there is None or not stat.S_ISREG(there.st_mode) or there.st_size != file.size:
-            return None
-        if thorough and not audit.intact(tree, path, file, brake=brake, tally=tally):
+    if not whole:
+        return None
+    for file in plan.files if thorough else ():
+        if not audit.intact(tree, f"{plan.snapshot}/{file.path}", file, brake=brake, tally=tally):
             return None
     return wire.Published(
         snapshot=plan.snapshot,
@@ -90,6 +95,11 @@ def _found(
         already_present=True,
         reread=thorough,
     )
+
+
+def _stands(tree: Tree, path: str, file: PlannedFile) -> bool:
+    there = tree.stat(path)
+    return there is not None and stat.S_ISREG(there.st_mode) and there.st_size == file.size
 
 
 def _prepare(tree: Tree, ready: str, plan: Plan, content: bytes, step: Step) -> None:

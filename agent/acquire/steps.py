@@ -129,7 +129,7 @@ def preflight(task: Task, order: wire.AcquireOrder, found: Listing) -> wire.Pref
     except Failed as failed:
         if failed.code != "manifest_refused":
             raise
-        refused = failed.detail
+        refused, files = failed.detail, planning.plausible(found.files)
     plan = Plan(repo_id=order.repo_id, commit=found.commit, files=files)
     room = guard.room(plan, order=order, root=task.root, held_bytes=0)
     largest = max(files, key=lambda file: file.size, default=None)

@@ -11,6 +11,8 @@ from types import MappingProxyType
 
 from agent import wire
 
+_MOST = 2**63 - 1  # on the wire; there are file systems that tell "without a bound" as 2**64 - 1
+
 
 class Failed(Exception):
     """The job cannot go on: a failure in the wire's words, lasting or passing by its code."""
@@ -32,7 +34,8 @@ class Failed(Exception):
     def told(self) -> wire.Failure:
         """The failure as the control plane hears it."""
         wait = self.retry_after.total_seconds() if self.retry_after is not None else None
-        return wire.Failure(code=self.code, detail=self.detail[:1000], numbers=self.numbers, retry_after_seconds=wait)
+        numbers = {name: min(max(number, 0), _MOST) for name, number in self.numbers.items()}
+        return wire.Failure(code=self.code, detail=self.detail[:1000], numbers=numbers, retry_after_seconds=wait)
 
 
 class Stopped(Exception):

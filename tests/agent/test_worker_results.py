@@ -110,15 +110,39 @@ def test_a_result_outlives_a_control_plane_that_was_away_and_is_told_at_once_whe
     assert len(place.results) == before + 1
 
 
-@pytest.mark.parametrize(
-    "code", ["lease_lost", "not_found", "state_conflict", "invalid", "malformed", "body_too_large"]
-)
+@pytest.mark.parametrize("code", ["lease_lost", "not_found", "state_conflict"])
 def test_a_result_that_will_never_be_taken_is_let_go(place: Workplace, code: str) -> None:
     place.desk.trouble = trouble_at("/result", refused(code, 409))
     place.begin(lambda **_: None)
     place.ended()
     place.turn(20, pass_=10)
     assert len(place.results) == 1
+    assert place.claims[-1].types == TYPES
+
+
+@pytest.mark.parametrize("code", ["invalid", "malformed", "body_too_large"])
+def test_a_result_that_is_out_of_shape_is_told_as_a_failure_which_costs_an_attempt(place: Workplace, code: str) -> None:
+    """Given out again under the same process start, the job would begin for ever and cost nothing."""
+    answers = [refused(code, 400), None]
+    place.desk.trouble = lambda path: answers.pop(0) if path.endswith("/result") else None
+    place.begin(lambda **_: None)
+    place.ended()
+    place.turn(20, pass_=10)
+    assert [result.outcome for result in place.results] == ["succeeded", "failed"]
+    failure = place.results[1].failure
+    assert failure is not None
+    assert failure.code == "storage_error"
+    assert f"because of {code}" in failure.detail
+    assert place.results[1].lease_id == LEASE
+    assert place.claims[-1].types == TYPES
+
+
+def test_a_failure_that_is_not_taken_either_is_let_go(place: Workplace) -> None:
+    place.desk.trouble = trouble_at("/result", refused("invalid", 400))
+    place.begin(lambda **_: None)
+    place.ended()
+    place.turn(20, pass_=10)
+    assert len(place.results) == 2
     assert place.claims[-1].types == TYPES
 
 

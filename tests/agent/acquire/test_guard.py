@@ -5,8 +5,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import msgspec
 import pytest
 
+from agent import wire
 from agent.acquire import guard
 from agent.acquire.guard import Space
 from agent.acquire.terms import Failed, Plan, PlannedFile, Tally
@@ -112,3 +114,11 @@ def test_the_tally_says_that_the_room_is_measured(tmp_path: Path) -> None:
     tally = Tally()
     guard.check(PLAN, order=order(), root=tmp_path, tally=tally, statvfs=space())
     assert tally.phase == "guard"
+
+
+def test_a_file_system_without_bounds_tells_numbers_that_are_taken(tmp_path: Path) -> None:
+    """Some tell 2**64 - 1 where they do not count, as CephFS does of inodes."""
+    endless = space(2**64 - 1, favail=2**64 - 1)
+    assert check(tmp_path, endless).free_bytes == 2**63 - 1
+    told = wire.encode(refusal(tmp_path, endless, room_bytes=999).told())
+    assert msgspec.json.decode(told, type=wire.Failure).numbers["inodes_free"] == 2**63 - 1

@@ -57,6 +57,12 @@ def test_our_name_gives_way_to_the_repositorys() -> None:
     assert manifest.name(["a.json", "d/manifest.json"]) == "manifest.json"
     assert manifest.name(["manifest.json"]) == "modelforge-manifest.json"
     assert manifest.name(["Manifest.JSON"]) == "modelforge-manifest.json"
+    assert manifest.name(["manifest.json/x"]) == "modelforge-manifest.json"
+
+
+def test_a_manifest_that_is_nested_without_end_is_not_believed(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="nested"):
+        read(tmp_path, b'{"more": ' + b"[" * 100_000 + b"]" * 100_000 + b"}")
 
 
 def test_the_commit_is_that_of_the_plan(tmp_path: Path) -> None:

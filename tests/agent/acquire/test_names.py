@@ -54,6 +54,7 @@ HOSTILE = [
     ".removed/x",
     "modelforge-manifest.json",
     "ModelForge-Manifest.JSON",
+    "modelforge-manifest.json/x",
     "x" * 241,
     "é" * 121,
     "/".join(["d"] * 33),

@@ -172,23 +172,10 @@ def test_a_snapshot_that_lies_there_whole_is_left_as_it_is(tmp_path: Path) -> No
     assert tree(tmp_path / ".partial") == []
 
 
-@pytest.mark.parametrize("damage", ["changed", "missing", "no-manifest", "empty-folder"])
-def test_a_damaged_snapshot_makes_place_for_the_whole_one(tmp_path: Path, damage: str) -> None:
-    snapshot = published(tmp_path, FILES)
-    if damage == "changed":
-        (snapshot / "config.json").chmod(0o644)
-        (snapshot / "config.json").write_bytes(b"[]")
-    elif damage == "missing":
-        (snapshot / "config.json").unlink()
-    elif damage == "no-manifest":
-        (snapshot / "manifest.json").unlink()
-    else:
-        snapshot.rename(tmp_path / "gone")
-        snapshot.mkdir()
-    fetched(tmp_path, FILES)
-    assert not do(tmp_path).already_present
-    assert {path: (snapshot / path).read_bytes() for path in FILES} == FILES
-    assert tree(tmp_path / ".removed") == []
+def test_a_folder_of_the_repository_may_be_called_as_our_manifest(tmp_path: Path) -> None:
+    files = {"manifest.json/x": b"{}"}
+    published(tmp_path, files)
+    assert publish.present(plan_of(files), tmp_path, thorough=True) is not None
 
 
 def test_present_tells_of_a_whole_snapshot_by_manifest_and_sizes(tmp_path: Path) -> None:

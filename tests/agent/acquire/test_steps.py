@@ -4,9 +4,12 @@ import json
 import pickle
 import threading
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
+from agent import wire
 from agent.acquire.terms import Failed, Stopped
 from tests.agent.acquire.acquiring import (
     BIG,
@@ -22,6 +25,7 @@ from tests.agent.acquire.acquiring import (
 )
 from tests.agent.acquire.attempts import Ordered
 from tests.hub.contents import Generated, weights
+from tests.hub.faults import Fault
 from tests.hub.hub import Hub
 from tests.parts.ports import until
 
@@ -111,6 +115,32 @@ def test_a_preflight_tells_what_would_be_refused_and_what_would_not_fit(hub: Hub
     assert "model.bin" in found.refused
     assert found.bytes == 100_000
     assert not found.fits
+
+
+LIES: dict[str, list[dict[str, Any]]] = {
+    "a zero byte": [{"rfilename": "a\0b", "size": 10**9}],
+    "more bytes than there are": [{"rfilename": "a", "size": 10**30}],
+    "too many bytes together": [{"rfilename": f"a{n}", "size": 2**62} for n in range(5)],
+    "a name without an end": [{"rfilename": "a" * 9000, "size": 10**9}],
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_preflight_of_a_listing_that_lies_tells_what_is_refused_in_figures_that_are_taken(
+    ordered: Ordered, lie: str
+) -> None:
+    def edit(told: Any) -> Any:
+        told["siblings"] += [row | {"blobId": "a" * 40} for row in LIES[lie]]
+        return told
+
+    ordered.hub.fault("info", Fault(edit=edit))
+    ordered.more = {"preflight_only": True}
+    body = wire.encode(ordered.run())
+    assert b"u0000" not in body
+    found = msgspec.json.decode(body, type=wire.Result).preflight
+    assert found is not None
+    assert found.refused
+    assert (found.files, found.largest_file) == (len(FILES), BIG)
 
 
 def test_a_preflight_of_what_does_not_exist_fails(ordered: Ordered) -> None:
