@@ -8,6 +8,7 @@
 """
 
 import contextlib
+import errno
 import os
 import re
 import stat
@@ -26,6 +27,8 @@ PARTS = "parts"
 _MAX_SIDECAR_BYTES = 4 * 1024 * 1024
 _NAME = re.compile(r"(\d{1,9})\.(?:part|json)")
 _CREATE = os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+_NOT_OURS = (errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV, errno.EACCES)
+"""A link, a folder, a socket, a device, somebody else's file: what stands there is no part of ours."""
 
 
 class Sidecar(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,7 +99,9 @@ class Shelf:
         name = f"{number}.part"
         try:
             fd = os.open(name, os.O_RDWR | _CREATE | os.O_NONBLOCK, 0o600, dir_fd=self._parts)
-        except OSError:  # a link, a folder: nothing of ours
+        except OSError as error:
+            if error.errno not in _NOT_OURS:  # a full or failing disk says nothing about the bytes that are there
+                raise
             self._remove(name)
             fd = os.open(name, os.O_RDWR | os.O_EXCL | _CREATE, 0o600, dir_fd=self._parts)
         found = os.fstat(fd)

@@ -1,13 +1,16 @@
 """A disk that is full, read-only or gone: the job says so with numbers, keeps what it has, and writes nowhere else."""
 
+import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from agent.acquire.terms import Failed
+from agent.acquire.terms import Brake, Failed, Stopped
 from tests.agent.acquire.acquiring import BIG, FILES, REPO, bytes_of, lying_in, tree
-from tests.agent.acquire.attempts import LIMITS, Ordered
+from tests.agent.acquire.attempts import LIMITS, Attempt, Ordered
 from tests.hub.contents import weights
 from tests.hub.faults import Fault
 from tests.hub.hub import Hub
@@ -106,6 +109,33 @@ def test_inodes_that_run_out_in_the_middle_are_a_full_disk(hub: Hub, tmp_path: P
             path.unlink()
         job.run()
         assert lying_in(job.published) == bytes_of(repo)
+
+
+@pytest.mark.parametrize("refused", [errno.ENOSPC, errno.EMFILE, errno.EIO], ids=errno.errorcode.get)
+def test_a_part_that_cannot_be_opened_now_is_kept_and_gone_on_with(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: int
+) -> None:
+    repo = hub.repo(REPO, {BIG: weights(SIZE, seed=1)})
+    attempt = Attempt(hub, tmp_path / "root", repo)
+    hub.fault("cdn", Fault(meanwhile=lambda: attempt.brake.pull("released")), after=12, times=1)
+    with pytest.raises(Stopped):
+        attempt.run()
+    attempt.brake = Brake()
+    sent = hub.sent()
+    real = os.open
+
+    def refuse(path: Any, *arguments: Any, **options: Any) -> int:
+        if str(path).endswith(".part"):
+            raise OSError(refused, os.strerror(refused), path)
+        return real(path, *arguments, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", refuse)
+        assert attempt.run() == ("insufficient_capacity" if refused == errno.ENOSPC else "storage_error")
+    assert attempt.run() == "published"
+    assert lying_in(attempt.published) == bytes_of(repo)
+    assert sent > SIZE // 4
+    assert hub.sent() - SIZE <= LIMITS.connections * LIMITS.segment_bytes
 
 
 def test_a_read_only_disk_fails_in_passing_and_takes_the_snapshot_when_it_is_writable(hub: Hub, tmp_path: Path) -> None:
