@@ -18,6 +18,9 @@ from nodes.event_types import EventType
 MOST_BYTES = 2**50
 """Of one snapshot, so that sums over many stay within what a database counts."""
 
+MOST_FETCHED = 2**60
+"""By all attempts of a job together."""
+
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -65,6 +68,9 @@ def _published(job: Job, said: wire.Published, by: Caller, now: datetime) -> Non
         raise _unfit("published.manifest_sha256", "Give the SHA-256 of the manifest, 64 hex digits.")
     if said.bytes > MOST_BYTES:
         raise _unfit("published.bytes", "No snapshot is as large as that.")
+    fetched = max(job.bytes_fetched, job.bytes_fetched_before + said.bytes_fetched)
+    if fetched > MOST_FETCHED:
+        raise _unfit("published.bytes_fetched", "All attempts together fetched more than can be.")
     there = Artifact.objects.select_for_update().filter(**_key(job)).first()
     known = there is not None and there.state == Artifact.State.PUBLISHED
     if said.already_present and not said.reread and not known:
@@ -72,7 +78,6 @@ def _published(job: Job, said: wire.Published, by: Caller, now: datetime) -> Non
         return
     artifact = _artifact(job, there, said, by, now)
     counted = _counted(said.files, said.bytes) | {"artifact": artifact, "bytes_reused": said.bytes_reused}
-    fetched = max(job.bytes_fetched, job.bytes_fetched_before + said.bytes_fetched)
     told: dict[str, Any] = {"artifact": artifact.pk, "already_present": said.already_present}
     endings.end(job, Job.State.SUCCEEDED, by=by, now=now, also=counted | {"bytes_fetched": fetched}, **told)
 

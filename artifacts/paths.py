@@ -7,6 +7,8 @@ from typing import Any
 from agent.wire import FieldError
 
 MAX_PATH = 4096  # bytes, as the kernel counts
+MAX_ROOT = 1024
+"""Of a root in its agent's environment: a snapshot's path, and what lies in it, come on top."""
 MAX_NAME = 255
 
 _UNRAID = "Register the pool or disk itself, such as /mnt/cache/..., and mount that into the agent's container."
@@ -37,6 +39,15 @@ def _why(path: Any) -> str:
     if len(path.encode()) > MAX_PATH or any(len(name.encode()) > MAX_NAME for name in path.split("/")):
         return f"A path has at most {MAX_PATH} bytes, and each folder's name at most {MAX_NAME}."
     return ""
+
+
+def root_fault(path: Any, field: str = "container_path") -> FieldError | None:
+    """What is wrong with a root's path in its agent's environment by itself, or None."""
+    found = fault(path, field)
+    if found is None and len(path.encode()) > MAX_ROOT:
+        detail = f"A storage root's path has at most {MAX_ROOT} bytes, so that the paths of models below it fit, too."
+        return FieldError(field=field, detail=detail)
+    return found
 
 
 def host_fault(path: Any, field: str = "host_path") -> FieldError | None:

@@ -17,7 +17,6 @@ from nodes.callers import NodeCaller, Refused
 STORED_EVERY = timedelta(seconds=2)
 """However often an agent speaks; sooner only where it comes to its next phase, or tells the commit."""
 
-MOST_FETCHED = 2**60
 PHASES: tuple[str, ...] = get_args(wire.Phase)
 
 
@@ -64,7 +63,7 @@ def _refuse_unlikely(message: wire.Progress, fetched: int) -> None:
         errors.append(FieldError(field="files_done", detail="More files are done than there are in all."))
     if message.bytes_total > outcomes.MOST_BYTES:
         errors.append(FieldError(field="bytes_total", detail="No snapshot is as large as that."))
-    if fetched > MOST_FETCHED:
+    if fetched > outcomes.MOST_FETCHED:
         errors.append(FieldError(field="bytes_fetched", detail="All attempts together fetched more than can be."))
     if errors:
         raise Refused(Code.INVALID, "; ".join(f"{e.field}: {e.detail}" for e in errors), errors=errors)

@@ -53,7 +53,7 @@ def register(
     limits = {"reserve_bytes": reserve_bytes, "reserve_percent": reserve_percent, "ceiling_bytes": ceiling_bytes}
     _refuse(
         paths.host_fault(host_path),
-        paths.fault(container_path, "container_path"),
+        paths.root_fault(container_path),
         _purpose_fault(purpose),
         *reserves.faults(limits),
     )

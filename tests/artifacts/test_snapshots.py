@@ -139,8 +139,9 @@ def test_an_agent_that_never_reads_it_ends_the_job(worker: Worker, root: Storage
         ({"manifest_sha256": ""}, "published.manifest_sha256"),
         ({"manifest_sha256": "x" * 64}, "published.manifest_sha256"),
         ({"bytes": 2**50 + 1}, "published.bytes"),
+        ({"bytes_fetched": 2**63 - 1}, "published.bytes_fetched"),
     ],
-    ids=["another repository", "outside", "no digest", "no hex", "too large"],
+    ids=["another repository", "outside", "no digest", "no hex", "too large", "too much"],
 )
 def test_a_snapshot_that_is_not_what_was_ordered_is_refused(
     worker: Worker, root: StorageRoot, said: dict[str, Any], field: str

@@ -1,5 +1,7 @@
 """Registering, revising, approving again and retiring a storage root, and what each refuses."""
 
+import random
+from string import ascii_letters
 from typing import Any
 
 import pytest
@@ -90,6 +92,15 @@ UNFIT = {
 def test_a_path_that_is_not_absolute_and_plain_is_refused(node: Node, path: Any, field: str) -> None:
     assert fields(refused(lambda: register(node, **{field: path}))) == [field]
     assert told() == []
+
+
+def test_a_path_leaves_room_for_the_paths_below_it_and_for_the_databases_index(node: Node) -> None:
+    letters = random.Random(1)
+    longest = "/data/artifacts/" + "/".join("".join(letters.choices(ascii_letters, k=251)) for _ in range(4))
+    assert len(longest) == 1023
+    refusal = refused(lambda: register(node, container_path=longest + "xy"))
+    assert fields(refusal) == ["container_path"]
+    assert register(node, container_path=longest + "x").container_path == longest + "x"
 
 
 def test_a_path_is_refused_with_its_plain_form(node: Node) -> None:
