@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from agent import __version__
+from agent.acquire import reach
 from agent.acquire.source import Source, origin
 from agent.config import is_loopback
 from agent.variables import Secret
@@ -84,7 +85,7 @@ def _ask(question: dict[str, Any]) -> dict[str, Any]:
             if origin(url) != source.origin:
                 request.headers.pop("Authorization", None)
                 local = source.may_speak_http and is_loopback(request.url.host)
-                if request.url.scheme != "https" and not local:
+                if (request.url.scheme != "https" and not local) or reach.astray(url, source):
                     raise Astray
             request.headers["Accept-Encoding"] = "identity"
             response = (self._proxied if source.proxy_for(url) else self._direct).handle_request(request)

@@ -1,8 +1,10 @@
 """How far away an address is: a Hub on the internet must not send us to a machine of this house, or to this one."""
 
 import ipaddress
+import socket
 from enum import IntEnum
 
+from agent.acquire.source import Source, origin
 from agent.addresses import is_loopback
 
 
@@ -35,3 +37,19 @@ def named(host: str) -> Reach:
         return of(host)
     except ValueError:
         return Reach.PUBLIC
+
+
+def astray(url: str, source: Source) -> bool:
+    """Whether an address lies nearer to this house than the Hub that sends us there. One that is not known does not."""
+    try:
+        return _at(url, source) > _at(source.endpoint, source)
+    except OSError:
+        return False
+
+
+def _at(url: str, source: Source) -> Reach:
+    """The nearest of all that a name means now."""
+    _, host, port = origin(url)
+    if source.proxy_for(url) is not None:
+        return named(host)
+    return max(of(str(address[0])) for *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))

@@ -3,7 +3,12 @@
 import pytest
 
 from agent.acquire import reach
+from agent.acquire.listing import Patience, list_files
 from agent.acquire.reach import Reach
+from agent.acquire.source import Source
+from agent.acquire.terms import Failed
+from tests.hub.faults import Fault
+from tests.hub.hub import Hub
 
 
 @pytest.mark.parametrize(
@@ -44,3 +49,36 @@ def test_an_address_is_public_private_of_this_machine_or_special(address: str, e
 )
 def test_behind_a_proxy_only_the_name_can_be_judged(host: str, expected: Reach) -> None:
     assert reach.named(host) is expected
+
+
+@pytest.mark.parametrize(
+    ("hub", "target", "astray"),
+    [
+        ("https://8.8.8.8", "https://1.1.1.1/api", False),
+        ("https://8.8.8.8", "https://10.0.0.1/api", True),
+        ("https://8.8.8.8", "https://127.0.0.1:8443/api", True),
+        ("https://8.8.8.8", "https://[::1]/api", True),
+        ("https://10.0.0.2", "https://10.0.0.1/api", False),
+        ("https://10.0.0.2", "https://8.8.8.8/api", False),
+        ("https://10.0.0.2", "https://localhost/api", True),
+        ("http://127.0.0.1:8200", "http://127.0.0.1:8201/api", False),
+        ("http://127.0.0.1:8200", "https://169.254.169.254/latest", True),
+        ("https://8.8.8.8", "https://nowhere.invalid/api", False),
+    ],
+)
+def test_nobody_is_sent_nearer_to_this_house_than_the_hub_itself_lies(hub: str, target: str, astray: bool) -> None:
+    assert reach.astray(target, Source(endpoint=hub)) is astray
+
+
+def test_what_a_proxy_looks_up_is_judged_by_its_name() -> None:
+    through = Source(endpoint="https://hub.example", proxy="http://10.0.0.1:3128")
+    assert reach.astray("https://localhost/api", through)
+    assert not reach.astray("https://cdn.example/api", through)
+
+
+def test_a_listing_is_not_asked_for_where_the_hub_has_no_business(hub: Hub) -> None:
+    hub.repo("org/model", {"config.json": b"{}"})
+    hub.fault("info", Fault(redirect="https://169.254.169.254/latest/meta-data"))
+    with pytest.raises(Failed, match="may not be asked") as failed:
+        list_files(Source(endpoint=hub.url), "org/model", "main", patience=Patience(tries=1))
+    assert failed.value.code == "source_unavailable"
