@@ -5,7 +5,7 @@ from typing import Any
 
 from agent import wire
 from artifacts.leases import LASTING
-from nodes.wording import size
+from nodes.wording import count, size
 
 ROOT_FAULTS: dict[str, tuple[str, str]] = {
     "missing": (
@@ -54,7 +54,7 @@ FAILURES: dict[str, tuple[str, str]] = {
     "insufficient_capacity": (
         "Not enough room",
         "Make room on the server, lower the root's reserve or raise its ceiling, or order fewer files. What was "
-        "fetched is kept: retry goes on from there.",
+        "fetched is kept for a while: retry goes on from there.",
     ),
     "gated_no_token": (
         "The repository is gated, and the agent has no Hub token",
@@ -78,7 +78,7 @@ FAILURES: dict[str, tuple[str, str]] = {
     ),
     "manifest_refused": (
         "The repository's files were refused",
-        "Order without those files (ignore patterns), or allow their format by name, with a reason.",
+        "Order again: with other patterns, with a format allowed and a reason for it, or of another commit.",
     ),
     "unsupported": ("The agent cannot do this", "Run an agent of this control plane's release on the server."),
     "source_unavailable": (
@@ -136,6 +136,13 @@ def failure(code: str, *, again: bool = False) -> tuple[str, str]:
     return title, f"It is tried again by itself. {remedy}" if again else f"Its attempts are spent. {remedy} Then retry."
 
 
+def verdict(preflight: Mapping[str, Any] | None) -> str:
+    """What a preflight came to, in a word; "" where there was none."""
+    if not preflight:
+        return ""
+    return "would be refused" if preflight.get("refused") else "fits" if preflight.get("fits") else "does not fit"
+
+
 def numbers(told: Mapping[str, Any]) -> list[tuple[str, str]]:
     """A failure's numbers in words, the known ones first and in the order of a subtraction."""
     named = [*(name for name in NUMBERS if name in told), *(name for name in told if name not in NUMBERS)]
@@ -147,4 +154,4 @@ def _label(name: str) -> str:
 
 
 def _said(name: str, value: Any) -> str:
-    return size(value) if name.endswith("_bytes") and isinstance(value, int) else str(value)
+    return str(value) if not isinstance(value, int) else size(value) if name.endswith("_bytes") else count(value)

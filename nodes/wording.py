@@ -15,6 +15,9 @@ REASONS = {
     "error": "the read failed",
 }
 
+WHY = ("reason", "failure_code", "failure_detail", "fault", "detail")
+ABOUT = ("job_type", "repo_id", "commit", "revision", "root", "job", "spent")
+
 
 def span(length: timedelta) -> str:
     """A length of time in its largest two units at most: "12 s", "4 min", "3 h 20 min", "5 d"."""
@@ -59,6 +62,11 @@ def size(count: float | None) -> str:
     return f"{amount:.3g} {unit}" if amount < 100 else f"{amount:.0f} {unit}"
 
 
+def count(amount: int) -> str:
+    """A whole number in groups of three: "16 166 076"."""
+    return f"{amount:,}".replace(",", "\N{NO-BREAK SPACE}")
+
+
 def number(amount: float) -> str:
     """A number without a tail of zeros: 2 or 2.5."""
     return f"{amount:.2f}".rstrip("0").rstrip(".")
@@ -90,13 +98,18 @@ def event_label(type: str) -> str:
 
 
 def event_summary(details: Mapping[str, Any]) -> str:
-    """An event's first details, in one line."""
+    """An event's first details, in one line: why before what, and last what it was about."""
     said = []
-    for key, value in details.items():
+    for key, value in sorted(details.items(), key=lambda detail: _rank(detail[0])):
         if value in ("", None) or isinstance(value, dict | list) or key.endswith("handle"):
             continue
-        said.append(f"{key.removesuffix('_seconds').replace('_', ' ')}: {_said(key, value)}")
+        said.append(f"{key.removesuffix('_seconds').removesuffix('_bytes').replace('_', ' ')}: {_said(key, value)}")
     return " · ".join(said[:3])
+
+
+def _rank(key: str) -> int:
+    """Where a detail stands; the database keeps an order of its own."""
+    return WHY.index(key) if key in WHY else len(WHY) + (1 + ABOUT.index(key) if key in ABOUT else 0)
 
 
 def _said(key: str, value: Any) -> str:
@@ -104,6 +117,8 @@ def _said(key: str, value: Any) -> str:
         return "yes" if value else "no"
     if key.endswith("seconds") and isinstance(value, int | float):
         return span(timedelta(seconds=value))
+    if key.endswith("bytes") and isinstance(value, int):
+        return size(value)
     text = str(value)
     if key.endswith("_at") or key.endswith("since"):
         return text.replace("T", " ").split(".")[0].removesuffix("+00:00")

@@ -175,7 +175,7 @@ class Cancel(JobActPage):
     form_class: ClassVar[type[forms.Form]] = OptionalReasonForm
     effects = [
         "A job that waits ends at once. One that runs is told to stop; its agent stops cleanly at its next word.",
-        "Nothing is published. What was fetched is kept for a while: retry goes on from there.",
+        "Nothing is published, and what was fetched is deleted. A retry begins anew.",
     ]
 
     def act(self, subject: Job, form: forms.Form, *, by: Caller, now: datetime) -> HttpResponse:
@@ -192,7 +192,10 @@ class Retry(JobActPage):
     button = "Try again"
     icon = "replay"
     form_class: ClassVar[type[forms.Form]] = OptionalReasonForm
-    effects = ["The job is queued again with fresh attempts, and goes on from what was fetched."]
+    effects = [
+        "The job is queued again with fresh attempts, for the same commit and files.",
+        "One that failed goes on from what was fetched, as long as that is kept. One that was cancelled begins anew.",
+    ]
 
     def act(self, subject: Job, form: forms.Form, *, by: Caller, now: datetime) -> HttpResponse:
         """Retry it."""

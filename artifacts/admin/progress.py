@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from agent import wire
 from artifacts import remedies
 from artifacts.models import Job
 from nodes.markup import when
@@ -81,6 +82,12 @@ def phase(job: Job) -> str:
     if job.state != Job.State.RUNNING:
         return ""
     return remedies.PHASES.get(job.phase, job.phase) or "claimed"
+
+
+def was_here(job: Job) -> bool:
+    """Whether a snapshot was ordered that lay there already."""
+    brought = job.bytes_fetched + job.bytes_reused
+    return job.type == wire.ACQUIRE and job.state == Job.State.SUCCEEDED and job.bytes_total > 0 and not brought
 
 
 def took(job: Job) -> str:

@@ -22,7 +22,7 @@ from artifacts.models import Artifact, Job, StorageRoot
 from nodes.admin.access import clock, may_act
 from nodes.admin.rows import Button, Row
 from nodes.markup import badge, when
-from nodes.wording import DASH, size
+from nodes.wording import DASH, count, size
 
 TONES = {
     StorageRoot.State.PENDING: "info",
@@ -202,16 +202,15 @@ def _proof(root: StorageRoot) -> list[Row]:
 
 def _capacity(root: StorageRoot, found: Capacity) -> list[Row]:
     measured = room.measured_at(root)
+    left = found.room_bytes if found.free_bytes is not None else None  # a ceiling alone says nothing of the disk
     rows = [
         Row("Free", f"{size(found.free_bytes)} of {size(found.total_bytes)}" if found.total_bytes else DASH),
         Row("Reserve", reserve(root), "To be left free"),
         Row("Reserved by jobs", size(found.reserved_bytes), "Still to be written to this file system"),
         Row("Artifacts here", size(found.artifact_bytes)),
         Row("Ceiling", "none" if found.ceiling_bytes is None else size(found.ceiling_bytes)),
-        Row(
-            "Room for more", DASH if found.room_bytes is None else size(found.room_bytes), "What one more job may bring"
-        ),
-        Row("Files free", DASH if root.inodes_free is None else f"{root.inodes_free:,}".replace(",", " ")),
+        Row("Room for more", size(left), "What one more job may bring"),
+        Row("Files free", DASH if root.inodes_free is None else count(root.inodes_free)),
     ]
     return [*rows, Row("Measured", at=measured) if measured else Row("Measured", "never")]
 

@@ -42,6 +42,8 @@ def job_state(job: Job, now: datetime) -> SafeString:
     if job.state == Job.State.FAILED:
         title, remedy = remedies.failure(job.failure_code)
         return format_html('{}<span class="mf-line mf-fault" title="{}">{}</span>', shown, remedy, title)
+    if verdict := remedies.verdict(job.preflight):
+        return format_html('{}<span class="mf-line mf-subtle">{}</span>', shown, verdict)
     if job.state == Job.State.QUEUED and job.failure_code:
         return format_html("{} {}", shown, chip("failed before", "warning", remedies.failure(job.failure_code)[0]))
     return shown

@@ -160,12 +160,12 @@ def test_a_job_that_runs_is_looked_at_more_often_than_one_that_has_ended(
 
 def test_a_failure_tells_numbers_and_remedy(mara: Client, root: StorageRoot, now: datetime) -> None:
     """Field case 61."""
-    numbers = {"free_bytes": 60 * GIB, "needed_bytes": 490 * GIB, "files_skipped": 3}
+    numbers = {"free_bytes": 60 * GIB, "needed_bytes": 490 * GIB, "files_skipped": 3000}
     job = a_job(root, now, state="failed", failure_code="insufficient_capacity", failure_numbers=numbers)
     said = words(mara.get(page_of(job)))
     assert "Not enough room" in said
     assert "Make room on the server" in said
-    assert "Needed 490 GiB Free 60 GiB Files skipped 3" in said
+    assert "Needed 490 GiB Free 60 GiB Files skipped 3 000" in said
 
 
 def test_a_failure_of_another_release_is_shown_as_it_stands(mara: Client, root: StorageRoot, now: datetime) -> None:
@@ -213,6 +213,31 @@ def test_a_preflight_s_answer_is_told_in_words(mara: Client, root: StorageRoot, 
     assert "It needs 200 GiB, and 100 GiB are free." in said
     assert "The repository is gated" in said
     assert "Largest file 5 GiB · a.safetensors" in said
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ({"fits": True, "refused": ""}, "succeeded fits"),
+        ({"fits": False, "refused": ""}, "succeeded does not fit"),
+        ({"fits": True, "refused": "a pickle"}, "succeeded would be refused"),
+    ],
+    ids=["fits", "does not fit", "refused"],
+)
+def test_the_list_says_what_a_preflight_came_to(
+    mara: Client, root: StorageRoot, now: datetime, answer: dict[str, Any], said: str
+) -> None:
+    a_job(root, now, state="succeeded", preflight_only=True, preflight=answer)
+    assert said in words(mara.get(LIST))
+
+
+@pytest.mark.parametrize(("fetched", "reused", "told"), [(0, 0, True), (5, 0, False), (0, 5, False)])
+def test_a_snapshot_that_was_here_already_is_said_to_have_been(
+    mara: Client, root: StorageRoot, now: datetime, fetched: int, reused: int, told: bool
+) -> None:
+    brought = {"bytes_total": 5, "bytes_done": 5, "bytes_fetched": fetched, "bytes_reused": reused}
+    job = a_job(root, now, state="succeeded", artifact=an_artifact(root, now), **brought)
+    assert ("It was here already; nothing was fetched." in words(mara.get(page_of(job)))) is told
 
 
 def test_what_verifying_found_is_told(mara: Client, root: StorageRoot, now: datetime) -> None:
@@ -325,9 +350,12 @@ def test_an_earlier_order_that_is_none_is_passed_over(mara: Client, asked: str) 
 
 def test_cancel_and_retry(mara: Client, root: StorageRoot, now: datetime) -> None:
     job = a_job(root, now)
+    assert "what was fetched is deleted" in words(mara.get(verb(job, "cancel")))
     assert mara.post(verb(job, "cancel"), {"reason": "wrong one"}).status_code == 302
+    assert "reason: wrong one" in words(mara.get(page_of(job)))
     job.refresh_from_db()
     assert (job.state, job.cancelled_by) == ("cancelled", "mara")
+    assert "One that was cancelled begins anew." in words(mara.get(verb(job, "retry")))
     assert mara.post(verb(job, "retry"), {}).status_code == 302
     job.refresh_from_db()
     assert job.state == "queued"

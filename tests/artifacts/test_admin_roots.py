@@ -148,6 +148,14 @@ def test_the_page_of_an_unverified_root_says_what_to_do_and_since_when(mara: Cli
     assert "/admin/artifacts/job/add/?root=" not in response.content.decode()
 
 
+def test_a_ceiling_alone_is_no_room(mara: Client, node: Node, now: datetime) -> None:
+    """Nobody has measured the disk yet."""
+    unmeasured: dict[str, Any] = {"total_bytes": None, "free_bytes": None, "proven_at": None, "looked_at": None}
+    root = a_root(node, now, state="pending", ceiling_bytes=GIB, **unmeasured)
+    said = words(mara.get(page_of(root)))
+    assert "Ceiling 1 GiB Room for more —" in said
+
+
 def test_a_pending_root_of_a_silent_node_says_that_too(mara: Client, node: Node, now: datetime) -> None:
     root = a_root(node, now, state="pending")
     assert "server01 was last heard" in words(mara.get(page_of(root)))

@@ -64,5 +64,28 @@ def test_an_events_line_leaves_out_handles_and_empty_values() -> None:
     assert wording.event_summary(details) == "reason: fan · outage: 41 min · planned: no"
 
 
+def test_an_events_line_says_why_first_and_what_it_was_about_last() -> None:
+    """A database keeps names in an order of its own."""
+    details = {
+        "commit": "8c1f",
+        "revision": "main",
+        "job_type": "artifact.acquire.v1",
+        "attempt": 2,
+        "failure_code": "stalled",
+    }
+    said = "failure code: stalled · attempt: 2 · job type: artifact.acquire.v1"
+    assert wording.event_summary(details) == said
+    assert wording.event_summary(dict(reversed(details.items()))) == said
+
+
+def test_an_events_bytes_are_said_in_their_unit() -> None:
+    assert wording.event_summary({"bytes": 300_000_403, "free_bytes": 0}) == "bytes: 286 MiB · free: 0 B"
+
+
+def test_a_count_is_grouped() -> None:
+    assert wording.count(16_166_076) == "16\N{NO-BREAK SPACE}166\N{NO-BREAK SPACE}076"
+    assert wording.count(7) == "7"
+
+
 def test_an_event_of_another_release_keeps_its_name() -> None:
     assert wording.event_label("node.teleported") == "node.teleported"
