@@ -18,7 +18,7 @@ ARCHITECTURE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
 DECISIONS = (ROOT / "docs/decisions.md").read_text(encoding="utf-8")
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 
-READ_BY = ["modelforge/*.py", "agent/*.py", "compose/*.yml", "compose/Caddyfile", "Makefile", "tests/parts/start.py"]
+READ_BY = ["modelforge/*.py", "agent/*.py", "compose/*.yml", "Makefile", "tests/parts/start.py"]
 EXAMPLE = re.compile(r"<!-- wire: (\w+) -->\n```json\n(.*?)```", re.DOTALL)
 
 

@@ -12,6 +12,8 @@ from tests.parts.ports import until
 
 NewAgent = Callable[..., NodeAgent]
 NEXT = f"{TAG}-next"
+NO_LONGER_THAN = 10.0
+"""Seconds without an act while releases change; on a machine that builds an image meanwhile."""
 VERSION = '__version__ = "0.1.0"'
 # What a release may do to the schema: add a column with a default of the database's.
 MIGRATION = """
@@ -40,13 +42,17 @@ def images(stack: Stack, service: str) -> list[str]:
     return sorted(image.rpartition(":")[2] for image in found)
 
 
-def side_by_side(stack: Stack) -> None:
-    """One web server of the release that ran, one of the release that .env names."""
+def side_by_side(stack: Stack) -> list[str]:
+    """One web server of the release that ran, which is told, and one of the release that .env names."""
+    old = stack.server.containers("web")
     stack.server.compose("up", "-d", "--no-deps", "--no-recreate", "--wait", "--scale", "web=2", "web")
+    return old
 
 
-def replace_all(stack: Stack) -> None:
+def replace_all(stack: Stack, old: list[str]) -> None:
     """All of the release that .env names."""
+    engine.docker("stop", *old)
+    engine.docker("rm", *old)
     stack.server.compose("up", "-d", "--no-deps", "--wait", "web", "worker", "beat")
 
 
@@ -71,26 +77,27 @@ def test_the_next_release_comes_beside_this_one_and_goes_again(
             assert images(stack, "web") == [TAG]
             stack.server.compose("run", "--rm", "-T", "--no-deps", "migrate")
             beat_is_heard(stack, agent)  # the old web on the new schema
-            side_by_side(stack)
+            old = side_by_side(stack)
             assert images(stack, "web") == [TAG, NEXT]
             early.join("of the next release")  # the new agent, the old one, and both web servers
             assert stack.node(early.node_id)["agent_version"] == "99.0.0"
             for _ in range(3):
                 beat_is_heard(stack, agent)
                 beat_is_heard(stack, early)
-            replace_all(stack)
+            replace_all(stack, old)
             assert images(stack, "web") == images(stack, "worker") == images(stack, "beat") == [NEXT]
             beat_is_heard(stack, agent)
-        assert watch.refused == []
+        assert watch.complaints() == []
+        assert watch.pause() < NO_LONGER_THAN
         assert watch.kept() == set(watch.promised)
     finally:
         stack.server.write(MODELFORGE_TAG=TAG)
         with Watch(stack) as watch:
-            side_by_side(stack)
-            replace_all(stack)
+            replace_all(stack, side_by_side(stack))
     assert images(stack, "web") == images(stack, "worker") == images(stack, "beat") == [TAG]
     until(stack.is_ready, "the release before is ready on the new schema", within=60, every=0.2)
-    assert watch.refused == []
+    assert watch.complaints() == []
+    assert watch.pause() < NO_LONGER_THAN
     beat_is_heard(stack, agent)
     beat_is_heard(stack, early)
     agents_own = early.node_id

@@ -5,6 +5,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 from http.client import HTTPException
+from itertools import pairwise
 from types import TracebackType
 from typing import Any
 
@@ -41,6 +42,7 @@ class Watch:
     seen: list[Seen] = field(default_factory=list)
     promised: list[str] = field(default_factory=list)
     """The ids of tokens that were answered with 201."""
+    done_at: list[float] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     """What was answered instead, or how the connection ended."""
 
@@ -72,8 +74,17 @@ class Watch:
                 continue
             if answer.status == 201:
                 self.promised.append(answer.json["id"])
+                self.done_at.append(time.time())
             else:
                 self.refused.append(f"{answer.status} {answer.body[:200]!r}")
+
+    def pause(self) -> float:
+        """The longest time in seconds in which no act went through."""
+        return max(later - earlier for earlier, later in pairwise([self.started, *self.done_at, time.time()]))
+
+    def complaints(self) -> list[str]:
+        """Refusals that came from the application; what the proxy says while no web server is there is none."""
+        return [told for told in self.refused if not told.startswith(("502 b''", "503 b''", "Remote", "Connection"))]
 
     def between(self, start: float, end: float) -> list[Seen]:
         """What was asked and answered wholly within that time."""
