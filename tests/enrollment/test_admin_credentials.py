@@ -52,7 +52,7 @@ def test_the_new_credential_is_shown_in_the_answer_and_may_not_be_kept(mara: Cli
 def test_the_new_credential_is_first_installed_by_hand(mara: Client, node: Node) -> None:
     said = words(sent(mara, to(node, "rotate"), {"overlap": "3600"}))
     by_hand = said.index("MODELFORGE_AGENT_STATE_DIR=~/modelforge-data/state .venv/bin/python -m agent credential set")
-    assert by_hand < said.index("come with the container release") < said.index("docker compose")
+    assert by_hand < said.index("With containers") < said.index("docker compose")
 
 
 def test_a_rotation_is_pending_until_the_overlap_ends(mara: Client, node: Node) -> None:

@@ -99,8 +99,7 @@ def test_the_page_shows_first_how_to_start_the_agent_by_hand(mara: Client) -> No
     for name in ("STATE", "HF_CACHE", "ARTIFACT", "QUARANTINE"):
         assert any(line.startswith(f"export MODELFORGE_AGENT_{name}_DIR=") for line in lines)
     said = words(response)
-    assert 0 < said.index("python -m agent run") < said.index("come with the container release")
-    assert said.index("come with the container release") < said.index("docker compose")
+    assert 0 < said.index("python -m agent run") < said.index("With containers") < said.index("docker compose")
 
 
 @pytest.mark.parametrize(
