@@ -30,6 +30,8 @@ FOLDERS = {
     "QUARANTINE_DIR": "quarantine",
 }
 HUB = ("HF_ENDPOINT", "MODELFORGE_HF_TOKEN", "MODELFORGE_HF_TOKEN_FILE")
+SHOWN = ("HF_ENDPOINT", "MODELFORGE_AGENT_HUB_CA_CERT_PATH")
+"""Of the way to the Hub, what ``doctor`` needs in a shell to ask the same one; a proxy's address may hold a password."""
 HUB_LIBRARYS_OWN = ("HF_", "HUGGING_FACE_")
 """A shell may hold a person's own token and settings: they are not this machine's."""
 MANAGE = ".venv/bin/python manage.py"
@@ -83,7 +85,8 @@ def agent(var: Path, url: str, root: Path, environ: Mapping[str, str]) -> Child 
     settings |= own
     for folder in FOLDERS.values():
         (home / folder).mkdir(parents=True, exist_ok=True, mode=0o700)
-    lines = [f"export {name}={shlex.quote(text)}\n" for name, text in own.items()]
+    shown = own | {name: environ[name] for name in SHOWN if name in environ}
+    lines = [f"export {name}={shlex.quote(text)}\n" for name, text in shown.items()]
     private.write(home / "env", "# For a shell: . var/agent/env\n" + "".join(lines))
     command = [sys.executable, "-m", "agent"]
     if not _is_known(var) and not _enroll(command, settings, root):

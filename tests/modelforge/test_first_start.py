@@ -116,4 +116,6 @@ def test_the_agent_gets_the_hubs_address_and_token_by_their_names_and_nothing_of
     given = dict(child.environment)
     assert ours.items() <= given.items()
     assert not theirs.keys() & given.keys()
-    assert "hf_themachines" not in (var / "agent" / "env").read_text()
+    shell = (var / "agent" / "env").read_text()
+    assert "export HF_ENDPOINT=http://127.0.0.1:9\n" in shell
+    assert "hf_themachines" not in shell
