@@ -31,7 +31,7 @@ FOLDERS = {
 }
 HUB = ("HF_ENDPOINT", "MODELFORGE_HF_TOKEN", "MODELFORGE_HF_TOKEN_FILE")
 SHOWN = ("HF_ENDPOINT", "MODELFORGE_AGENT_HUB_CA_CERT_PATH")
-"""Of the way to the Hub, what ``doctor`` needs in a shell to ask the same one; a proxy's address may hold a password."""
+"""Of the way to the Hub, what ``doctor`` needs in a shell to ask the same one; a proxy may hold a password."""
 HUB_LIBRARYS_OWN = ("HF_", "HUGGING_FACE_")
 """A shell may hold a person's own token and settings: they are not this machine's."""
 MANAGE = ".venv/bin/python manage.py"
