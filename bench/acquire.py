@@ -86,14 +86,18 @@ def _compare(report: Report, snapshot: Snapshot, line: Line, folder: Path, *, ma
         mine.append(contenders.ours(snapshot, line, target))
         return mine[-1].seconds
 
-    for _ in range(ROUNDS):
-        run("ours", ours)
-        run("hf download", lambda target: contenders.hub_library(snapshot, line, target))
-        run("curl", lambda target: contenders.curl(snapshot, line, target))
-        if machine:
-            run("openssl", lambda _: contenders.openssl(files))
-            run("disk", lambda target: contenders.disk(snapshot.bytes, target))
-    shutil.rmtree(runs)
+    todo: list[tuple[str, Callable[[Path], float]]] = [
+        ("ours", ours),
+        ("hf download", lambda target: contenders.hub_library(snapshot, line, target)),
+        ("curl", lambda target: contenders.curl(snapshot, line, target)),
+    ]
+    if machine:
+        todo.append(("openssl", lambda _: contenders.openssl(files)))
+        todo.append(("disk", lambda target: contenders.disk(snapshot.bytes, target)))
+    for number in range(ROUNDS):
+        for name, work in todo[number % len(todo) :] + todo[: number % len(todo)]:  # nobody is always first
+            run(name, work)
+    _delete(runs)
     _tell(report, snapshot, took, mine, machine=machine)
     return max(one.rss_mib for one in mine)
 
@@ -130,7 +134,7 @@ def _resume(report: Report, whole: Snapshot, half: Snapshot, line: Line, folder:
         again.append(first.bytes_fetched + second.bytes_fetched - whole.bytes)
         os.sync()
         alone.append(contenders.ours(half, line, runs / f"half-{number}").seconds)
-    shutil.rmtree(runs)
+    _delete(runs)
     cost = statistics.median(resumed) / statistics.median(alone) - 1
     report.row("the missing half alone, seconds", f"{statistics.median(alone):.2f}")
     report.row("continued, seconds", f"{statistics.median(resumed):.2f}", f"{cost:+.1%}")
@@ -175,6 +179,11 @@ def _fill_the_page_cache(folder: Path) -> None:
         buffer = bytearray(4 * MIB)
         while file.readinto(buffer):
             pass
+
+
+def _delete(runs: Path) -> None:
+    shutil.rmtree(runs)
+    _fill_the_page_cache(runs.parent)
 
 
 def _size(count: int) -> str:
