@@ -1,6 +1,6 @@
-"""A job's course as pictures: bytes done and bytes per second over time, broken where nobody was heard."""
+"""A job's course as pictures: bytes done and per second over time, broken at silence and where an attempt began anew."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -22,10 +22,11 @@ def pictures(job: Job, now: datetime) -> list[Picture]:
     until = max(until, since + timedelta(seconds=1))
     done, done_unit = scaled([(at, done) for at, done, _ in told], job.bytes_total)
     rate, rate_unit = scaled([(at, rate) for at, _, rate in told])
+    anew = {after[0] for before, after in pairwise(told) if after[1] < before[1]}
     whole = job.bytes_total / 1024 ** UNITS.index(done_unit) if job.bytes_total else None
     return [
-        Picture("Bytes done", done_unit, since, until, [Line("Done", broken(done))], top=whole, filled=True),
-        Picture("Rate", f"{rate_unit}/s", since, until, [Line("Rate", broken(rate))], filled=True),
+        Picture("Bytes done", done_unit, since, until, [Line("Done", broken(done, anew))], top=whole, filled=True),
+        Picture("Rate", f"{rate_unit}/s", since, until, [Line("Rate", broken(rate, anew))], filled=True),
     ]
 
 
@@ -38,13 +39,18 @@ def scaled(points: Sequence[tuple[datetime, float]], most: float = 0) -> tuple[l
     return [(at, value / 1024**power) for at, value in points], UNITS[power]
 
 
-def broken(points: Sequence[tuple[datetime, float]]) -> list[Point]:
-    """The points with a hole wherever the agent was silent for long: between attempts nothing was measured."""
+def broken(points: Sequence[tuple[datetime, float]], anew: Collection[datetime] = ()) -> list[Point]:
+    """The points with a hole wherever the agent was silent for long: between attempts nothing was measured.
+
+    Args:
+        points: when and what.
+        anew: the points at which an attempt had less than the one before.
+    """
     gaps = [after[0] - before[0] for before, after in pairwise(points)]
     usual = sorted(gaps)[len(gaps) // 2] if gaps else timedelta()
     drawn: list[Point] = [points[0]]
     for gap, (before, after) in zip(gaps, pairwise(points), strict=True):
-        if gap > max(SILENCE, 4 * usual):
+        if gap > max(SILENCE, 4 * usual) or after[0] in anew:
             drawn.append((before[0] + gap / 2, None))
         drawn.append(after)
     return drawn

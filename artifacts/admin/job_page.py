@@ -77,9 +77,12 @@ def _figures(job: Job, now: datetime) -> list[tuple[str, str, str]]:
     files = f"{job.files_done} of {job.files_total}" if job.files_total else DASH
     figures = [
         ("Files", files, "Done and all"),
-        ("Fetched", size(job.bytes_fetched), "Over the network, all attempts together"),
-        ("Reused", size(job.bytes_reused), "From other snapshots or the Hub cache, verified like all else"),
     ]
+    if job.type == wire.ACQUIRE:
+        figures += [
+            ("Fetched", size(job.bytes_fetched), "Over the network, all attempts together"),
+            ("Reused", size(job.bytes_reused), "From other snapshots or the Hub cache, verified like all else"),
+        ]
     if job.state == Job.State.RUNNING:
         return [
             ("Rate", progress.rate(job, now), "As the agent told last"),

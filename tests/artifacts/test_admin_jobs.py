@@ -240,6 +240,13 @@ def test_a_snapshot_that_was_here_already_is_said_to_have_been(
     assert ("It was here already; nothing was fetched." in words(mara.get(page_of(job)))) is told
 
 
+def test_only_what_fetches_says_how_much_it_fetched(mara: Client, root: StorageRoot, now: datetime) -> None:
+    acquires = a_job(root, now, state="failed", **progressed(now))
+    verifies = a_job(root, now, state="failed", type="artifact.verify.v1", repo_id="org/b", **progressed(now))
+    assert "Fetched" in words(mara.get(page_of(acquires)))
+    assert "Fetched" not in words(mara.get(page_of(verifies)))
+
+
 def test_what_verifying_found_is_told(mara: Client, root: StorageRoot, now: datetime) -> None:
     artifact = an_artifact(root, now)
     found = {"files": 12, "bytes": GIB, "damaged": ["a.bin"], "missing": False}
@@ -411,6 +418,13 @@ def test_a_course_that_ended_is_drawn_to_its_end(root: StorageRoot, now: datetim
 def test_a_course_is_broken_where_nobody_was_heard(root: StorageRoot, now: datetime) -> None:
     job = a_course(root, now, (1000, GIB), (995, GIB), (990, GIB), (10, 2 * GIB), (5, 2 * GIB), state="running")
     assert [value for _, value in pictures(job, now)[0].lines[0].points] == [1.0, 1.0, 1.0, None, 2.0, 2.0]
+
+
+def test_a_course_is_broken_where_an_attempt_began_anew(root: StorageRoot, now: datetime) -> None:
+    job = a_course(root, now, (30, GIB), (20, 3 * GIB), (10, 0), (5, GIB), state="running")
+    done, rate = pictures(job, now)
+    assert [value for _, value in done.lines[0].points] == [1.0, 3.0, None, 0.0, 1.0]
+    assert [value for _, value in rate.lines[0].points] == [2.0, 2.0, None, 2.0, 2.0]
 
 
 def test_one_point_is_no_course(root: StorageRoot, now: datetime) -> None:
