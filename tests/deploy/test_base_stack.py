@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+import shutil
 import ssl
 import subprocess
 from pathlib import Path
@@ -129,7 +130,7 @@ def test_the_operator_logs_in_by_a_real_browser(stack: Stack, tmp_path: Path) ->
     flags.append(f"--ignore-certificate-errors-spki-list={key_of_the_intermediate(stack)}")
     with sync_playwright() as playwright:
         context = playwright.chromium.launch_persistent_context(
-            str(tmp_path / "profile"), executable_path="/usr/bin/chromium", args=flags, headless=True
+            str(tmp_path / "profile"), executable_path=shutil.which("chromium"), args=flags, headless=True
         )
         page = context.pages[0]
         troubles: list[str] = []
