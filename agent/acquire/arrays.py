@@ -1,10 +1,10 @@
 """Whether a NumPy array file holds plain numbers, or objects that NumPy would unpickle."""
 
+import ast
 import re
 
 _MAGIC = b"\x93NUMPY"
-# The header is a Python literal; a type description of plain numbers has only such letters in its quotes.
-_DESCRIPTION = re.compile(rb"'descr'\s*:\s*('[<>|=]?[biufcmMSUVV?][0-9]*(\[[a-zA-Z0-9]+\])?'|\[)")
+_PLAIN = re.compile(r"[<>|=]?[biufcmMSUVV?][0-9]*(\[[a-zA-Z0-9]+\])?")
 
 
 def is_array(head: bytes) -> bool:
@@ -21,5 +21,14 @@ def holds_objects(head: bytes) -> bool:
     header = head[start : start + length]
     if len(header) < length or not length:
         return True
-    found = _DESCRIPTION.search(header)
-    return found is None or found[1] == b"["
+    return not _is_plain(header)
+
+
+def _is_plain(header: bytes) -> bool:
+    """Read as NumPy reads it, a literal and no expression: of a name told twice the last one counts."""
+    try:
+        told = ast.literal_eval(header.decode("latin-1"))
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return False
+    description = told.get("descr") if isinstance(told, dict) else None
+    return isinstance(description, str) and _PLAIN.fullmatch(description) is not None

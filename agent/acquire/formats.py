@@ -13,7 +13,7 @@ from agent.acquire.plan import shown
 from agent.acquire.terms import Failed
 from agent.wire import Format
 
-_HEAD_BYTES = 4096  # the first 512 of them decide most; HDF5 may begin at any doubling of 512
+_HEAD_BYTES = 4096  # the first 512 of them decide most
 
 _CODE = (
     b"\x7fELF",
@@ -71,11 +71,11 @@ def _by_bytes(file: BinaryIO, size: int, head: bytes) -> frozenset[Format]:
         return zips.holds(file, size)
     if arrays.is_array(head):
         return frozenset({"pickle"} if arrays.holds_objects(head) else ())
-    if any(head[at : at + 8] == _HDF5 for at in (0, 512, 1024, 2048)):
+    if _is_hdf5(file, size):
         return frozenset({"pickle"})  # Keras keeps marshalled functions in it
     if _is_code(head):
         return frozenset({"code"})
-    if head.startswith(_ARCHIVES) or head[4:10] == _BZIP2 or _is_tar(head):
+    if head.startswith(_ARCHIVES) or head[4:10] == _BZIP2 or _is_lzma(head) or _is_tar(head):
         return frozenset({"archive"})
     return _by_unpacked(head)
 
@@ -100,6 +100,23 @@ def _is_code(head: bytes) -> bool:
         at = int.from_bytes(head[60:64], "little")
         return head[at : at + 2] in (b"PE", b"NE", b"LE", b"LX") or b"\0" in head[:64]
     return head[2:4] == b"\r\n" and head[4:8] in (b"\0\0\0\0", b"\1\0\0\0", b"\3\0\0\0")  # compiled Python
+
+
+def _is_hdf5(file: BinaryIO, size: int) -> bool:
+    """Its readers look at the start, and behind a user's own block: at each doubling of 512."""
+    at = 0
+    while at < size:
+        file.seek(at)
+        if file.read(8) == _HDF5:
+            return True
+        at = at * 2 or 512
+    return False
+
+
+def _is_lzma(head: bytes) -> bool:
+    """The old format, without a mark of its own: properties, a size of the dictionary, and of what was packed."""
+    length = int.from_bytes(head[5:13], "little")
+    return head[:3] == b"\x5d\0\0" and len(head) > 13 and (length == 2**64 - 1 or length < 2**40)
 
 
 def _is_tar(head: bytes) -> bool:

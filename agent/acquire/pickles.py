@@ -20,9 +20,19 @@ _COUNTED = {  # how many bytes say how many bytes follow
     pickletools.TAKEN_FROM_ARGUMENT8U: 8,
 }
 _NAME = re.compile(rb"[A-Za-z_][\w.]*")
+
+
+def _whole(line: bytes) -> int:
+    """As unpicklers read it: 0x10 is a number, too, and so is 010."""
+    try:
+        return int(line, 0)
+    except ValueError:
+        return int(line)
+
+
 _LINES: dict[str, Callable[[bytes], object]] = {
-    "INT": int,
-    "LONG": lambda line: int(line.removesuffix(b"L")),
+    "INT": _whole,
+    "LONG": lambda line: _whole(line.removesuffix(b"L")),
     "FLOAT": float,
     "GET": int,
     "PUT": int,
@@ -99,8 +109,7 @@ def _argument(file: BinaryIO, size: int, opcode: pickletools.OpcodeInfo) -> None
     if n in _COUNTED:
         n = int.from_bytes(_exactly(file, _COUNTED[n]), "little")
     elif opcode.name == "FRAME":
-        if int.from_bytes(_exactly(file, n), "little") > size - file.tell():
-            raise _NoPickle
+        _exactly(file, n)  # not believed: the unpickler that is written in Python takes a frame beyond the file's end
         return
     elif opcode.name == "PROTO":
         if _exactly(file, 1)[0] > 5:
@@ -138,6 +147,9 @@ def _readable(name: str, lines: list[bytes]) -> None:
 def _stack(opcode: pickletools.OpcodeInfo, walk: _Walk) -> None:
     """Keep the stack's depth; what would take more than lies there ends the walk."""
     before = opcode.stack_before
+    if opcode.name == "POP" and walk.marks and walk.depth == walk.marks[-1]:
+        walk.marks.pop()  # with nothing above it, the mark itself is taken
+        return
     if pickletools.markobject in before:
         if not walk.marks:
             raise _NoPickle

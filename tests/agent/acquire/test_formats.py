@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import lzma
 import pickle
 import tarfile
 import zipfile
@@ -74,12 +75,18 @@ RUNS: dict[str, tuple[str, bytes, set[Format]]] = {
     "npy-of-objects": ("x.npy", npy("'|O'"), {"pickle"}),
     "npy-of-structures": ("x.npy", npy("[('a', '<f4'), ('b', '|O')]"), {"pickle"}),
     "npy-of-version-2-of-objects": ("x.npy", npy("'O'", b"\x02\x00"), {"pickle"}),
+    "npy-of-objects-told-twice": ("x.npy", npy("'<f4', 'descr': '|O'"), {"pickle"}),
+    "npy-of-objects-with-a-remark": ("x.npy", npy("'|O', 'shape': (2,)} # 'descr': '<f4'"), {"pickle"}),
+    "npy-of-an-expression": ("x.npy", npy("f()"), {"pickle"}),
+    "npy-nested-without-end": ("x.npy", npy("(" * 4000 + "'<f4'"), {"pickle"}),
     "npy-cut-short": ("x.npy", npy("'<f4'")[:20], {"pickle"}),
     "npz-with-objects": ("x.npz", zipped({"a.npy": npy("'<f4'"), "b.npy": npy("'|O'")}), {"pickle"}),
     "joblib-packed": ("x.json", zlib.compress(PAYLOAD), {"pickle"}),
     "zlib": ("x.json", zlib.compress(b"text"), {"archive"}),
     "hdf5": ("weights.dat", b"\x89HDF\r\n\x1a\n" + b"\0" * 64, {"pickle"}),
     "hdf5-behind-a-block": ("weights.dat", b"\0" * 512 + b"\x89HDF\r\n\x1a\n", {"pickle"}),
+    "hdf5-behind-a-large-block": ("tokenizer.model", b"\0" * 16_384 + b"\x89HDF\r\n\x1a\n", {"pickle"}),
+    "joblib-packed-by-lzma": ("tokenizer.model", lzma.compress(PAYLOAD, lzma.FORMAT_ALONE), {"archive"}),
     "elf": ("model.safetensors", b"\x7fELF\x02\x01\x01" + b"\0" * 64, {"code"}),
     "windows-program": ("x.json", b"MZ" + b"\x90\0" * 29 + b"\x40\0\0\0PE\0\0", {"code"}),
     "java-class": ("x.txt", b"\xca\xfe\xba\xbe\0\0\0\x34", {"code"}),
