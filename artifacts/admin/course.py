@@ -1,4 +1,4 @@
-"""A job's course as pictures: bytes done and per second over time, broken at silence and where an attempt began anew."""
+"""A job's course as pictures: bytes done and rate over time, broken at silence and where an attempt began anew."""
 
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta

@@ -242,7 +242,8 @@ def test_a_snapshot_that_was_here_already_is_said_to_have_been(
 
 def test_only_what_fetches_says_how_much_it_fetched(mara: Client, root: StorageRoot, now: datetime) -> None:
     acquires = a_job(root, now, state="failed", **progressed(now))
-    verifies = a_job(root, now, state="failed", type="artifact.verify.v1", repo_id="org/b", **progressed(now))
+    there = {"type": "artifact.verify.v1", "artifact": an_artifact(root, now)}
+    verifies = a_job(root, now, state="failed", **there, **progressed(now))
     assert "Fetched" in words(mara.get(page_of(acquires)))
     assert "Fetched" not in words(mara.get(page_of(verifies)))
 
