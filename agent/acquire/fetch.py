@@ -104,11 +104,14 @@ def _share_out(plan: Plan, shelf: Shelf, crew: Crew, tally: Tally, proven: set[s
 def _work(crew: Crew, workers: list[Worker]) -> None:
     """All at once; returns when everything is done, and raises what ended it before."""
     threads = [threading.Thread(target=_run, args=(worker, crew), name="fetch", daemon=True) for worker in workers]
-    for thread in threads:
-        thread.start()
+    try:
+        for thread in threads:
+            thread.start()
+    except RuntimeError:  # those that run already must leave before the folder is let go
+        crew.fail(Failed("storage_error", "The system gives this agent no more threads."))
     crew.wait()
     until = time.monotonic() + _PATIENCE.total_seconds()
-    for thread in threads:
+    for thread in [thread for thread in threads if thread.ident is not None]:
         thread.join(max(0.0, until - time.monotonic()))
     crew.wind_up()
 

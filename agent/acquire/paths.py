@@ -37,7 +37,8 @@ class Tree:
 
     def close(self) -> None:
         """Let go of the root."""
-        os.close(self.fd)
+        fd, self.fd = self.fd, -1
+        os.close(fd)
 
     def __enter__(self) -> Self:
         return self

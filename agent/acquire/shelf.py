@@ -66,7 +66,8 @@ class Shelf:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        os.close(self._parts)
+        parts, self._parts = self._parts, -1  # a thread that comes back late must not meet whoever has the number next
+        os.close(parts)
         self._tree.close()
 
     def sweep(self) -> None:

@@ -284,3 +284,28 @@ def test_one_slow_connection_does_not_hold_up_the_others(hub: Hub, tmp_path: Pat
     assert fetch.right
     slow = next(request for request in hub.of("cdn") if early(request))
     assert len([request for request in hub.of("cdn") if request.connection == slow.connection]) < 5
+
+
+def test_where_the_system_gives_no_more_threads_those_that_run_leave_and_the_next_run_is_whole(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Left to themselves they would write into the same folder beside the next attempt."""
+    begun: list[threading.Thread] = []
+    true_start = threading.Thread.start
+
+    def start(thread: threading.Thread) -> None:
+        if thread.name == "fetch":
+            if len(begun) == 4:
+                raise RuntimeError("can't start new thread")
+            begun.append(thread)
+        true_start(thread)
+
+    hub.fault("cdn", Fault(bytes_per_second=100_000))
+    fetch = Fetch(hub, hub.repo("org/m", FILES), tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        assert fetch.run() == "storage_error"
+    assert [thread.is_alive() for thread in begun] == [False] * 4
+    hub.mend()
+    assert fetch.run() == "done"
+    assert fetch.right
