@@ -40,7 +40,7 @@ def inspect(path: Path, name: str, allowed: Collection[Format] = ()) -> None:
         Failed: manifest_refused; its bytes need a format that is not ``allowed``, or are no safetensors at all though
             named so. Nothing in it was executed.
     """
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would never open
     with os.fdopen(fd, "rb") as file:
         size = os.fstat(fd).st_size
         head = file.read(_HEAD_BYTES)

@@ -61,7 +61,7 @@ class Quarantine:
         Where there is no room, or the volume refuses, its bytes are deleted all the same and only the record is kept:
         they must never be published.
         """
-        source = os.open(path_on_disk, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        source = os.open(path_on_disk, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             size = os.fstat(source).st_size
             record = Record(

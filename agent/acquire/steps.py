@@ -162,8 +162,9 @@ def take_away(task: Task, order: wire.RemoveOrder) -> wire.Result:
 
 def _here_already(task: Task, order: wire.AcquireOrder, plan: Plan) -> wire.Published | None:
     """The snapshot where it lies published: by its manifest, or by every byte where the order wants that."""
-    if not order.reread:
-        return publish.present(plan, task.root)
+    there = publish.present(plan, task.root)
+    if there is None or not order.reread:
+        return there
     task.tally.phase, counted = "verify", task.tally.bytes_done
     found = publish.present(plan, task.root, thorough=True, brake=task.brake, tally=task.tally)
     if found is None:

@@ -3,6 +3,7 @@
 import gzip
 import io
 import lzma
+import os
 import pickle
 import tarfile
 import zipfile
@@ -184,6 +185,13 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("real")
     with pytest.raises(OSError, match="symbolic"):
         formats.inspect(tmp_path / "link", "x.json")
+
+
+@pytest.mark.timeout(10)
+def test_a_pipe_in_the_place_of_a_file_holds_nobody_up(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="seek"):
+        formats.inspect(tmp_path / "pipe", "x.json")
 
 
 def test_a_zip_that_claims_an_enormous_list_is_not_read(tmp_path: Path) -> None:

@@ -181,6 +181,14 @@ def test_a_link_in_the_place_of_the_bad_file_is_not_followed(tmp_path: Path, fol
     assert os.listdir(folder) == []
 
 
+@pytest.mark.timeout(10)
+def test_a_pipe_in_the_place_of_the_bad_file_holds_nobody_up(tmp_path: Path, folder: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    told = Quarantine(folder, 10, 1000).put(JOB, tmp_path / "pipe", MEANT, SHA256, "digest_mismatch", now=NOW)
+    assert not told.kept
+    assert not (tmp_path / "pipe").exists()
+
+
 def test_a_blobs_digest_is_told_in_its_own_kind(tmp_path: Path, folder: Path) -> None:
     meant = planned("config.json", b"{}")
     quarantine = Quarantine(folder, 10, 1000)
