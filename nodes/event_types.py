@@ -46,7 +46,7 @@ class EventType(models.TextChoices):
     JOB_ORDERED = "job.ordered", "Job ordered"
     JOB_STARTED = "job.started", "Job started"
     JOB_PINNED = "job.pinned", "Job pinned to a commit"
-    JOB_PUT_BACK = "job.put_back", "Attempt failed, job goes back"
+    JOB_PUT_BACK = "job.put_back", "Job goes back to the queue"
     JOB_SUCCEEDED = "job.succeeded", "Job succeeded"
     JOB_FAILED = "job.failed", "Job failed"
     JOB_CANCEL_REQUESTED = "job.cancel_requested", "Job told to stop"

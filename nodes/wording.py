@@ -15,7 +15,7 @@ REASONS = {
     "error": "the read failed",
 }
 
-WHY = ("reason", "failure_code", "failure_detail", "fault", "detail")
+WHY = ("reason", "why", "failure_code", "failure_detail", "fault", "detail")
 ABOUT = ("job_type", "repo_id", "commit", "revision", "root", "job", "spent")
 
 
