@@ -4,6 +4,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -56,6 +57,29 @@ def publish(
         remove.drop(tree, f"{places.REMOVED}/{partial.name}.replaced")
         step("dropped")
     return msgspec.structs.replace(found, bytes_fetched=bytes_fetched, bytes_reused=bytes_reused)
+
+
+def check_way(plan: Plan, root: Path) -> None:
+    """Raises ``Failed`` where one rename could not bring the snapshot into its place: another disk lies on the way."""
+    place = plan.snapshot.split("/")[:-1]
+    ways = [places.PARTIAL, *("/".join(place[:depth]) for depth in range(1, len(place) + 1))]
+    with places.writing(root, "looking at the way to the snapshot's place"), Tree(root) as tree:
+        own = _volume(tree.fd)
+        for way in ways:
+            with suppress(FileNotFoundError), tree.folder(way) as fd:
+                if _volume(fd) != own:
+                    raise Failed("storage_error", f"{way} is a disk or volume of its own. {_ONE_VOLUME}")
+
+
+_ONE_VOLUME = (
+    "A snapshot is published by one rename, which goes within one only: "
+    "mount the disk at the storage root itself, or register that folder as a root of its own."
+)
+
+
+def _volume(fd: int) -> tuple[str, int]:
+    """What a rename cannot leave: a mount, and within it a subvolume, as btrfs has them."""
+    return remove.mount_of(fd), os.fstat(fd).st_dev
 
 
 def present(

@@ -101,6 +101,7 @@ def acquire(task: Task, order: wire.AcquireOrder) -> wire.Result:
     if here is not None:
         remove.forget(task.root, [task.job.id])
         return task.succeeded(published=here)
+    publish.check_way(plan, task.root)
     task.tell()  # the commit is pinned before the first byte
     task.still()
     folder = partial.take(task.root, task.job.id, plan)

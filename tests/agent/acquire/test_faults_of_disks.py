@@ -54,6 +54,19 @@ def test_the_reserve_and_what_other_jobs_will_write_count(hub: Hub, disk: Path) 
     assert tight.run().outcome == "succeeded"
 
 
+@pytest.mark.parametrize("way", [".partial", "models", "models/org"])
+def test_another_disk_on_the_way_to_the_snapshots_place_is_told_before_a_byte_is_asked_for(
+    hub: Hub, root: Path, way: str
+) -> None:
+    """One rename publishes, and none leaves a disk."""
+    job = Ordered(hub, root, hub.repo(REPO, FILES))
+    with disks.memory(root / way, MIB), pytest.raises(Failed, match=f"{way} is a disk") as failed:
+        job.run()
+    assert failed.value.code == "storage_error"
+    assert hub.of("cdn", "resolve") == []
+    assert job.run().outcome == "succeeded"
+
+
 def test_a_disk_that_fills_up_keeps_the_partial_and_goes_on_when_there_is_room(
     hub: Hub, disk: Path, tmp_path: Path
 ) -> None:
