@@ -36,7 +36,8 @@ ROOT_FAULTS: dict[str, tuple[str, str]] = {
     ),
     "marker_foreign": (
         "It carries another root's marker",
-        "Two roots point to one folder, or a disk was moved here. Retire one of them, or approve the folder again.",
+        "Where that root is in use, register another folder. Where it was retired, remove the file .modelforge-root in "
+        "this folder, then approve it again.",
     ),
     "device_changed": (
         "Another disk than the approved one",

@@ -17,7 +17,7 @@ from artifacts.admin import tables
 from artifacts.admin.filters import ArtifactStateFilter, NodeFilter, RootFilter
 from artifacts.admin.flags import of_artifact
 from artifacts.admin.subjects import SubjectAdmin, link, list_of, name, page_of, place
-from artifacts.models import Artifact, Job
+from artifacts.models import Artifact, Job, StorageRoot
 from artifacts.serializers import below
 from nodes.admin.access import clock, may_act
 from nodes.admin.act_page import ActPage, Trail
@@ -181,7 +181,7 @@ class ArtifactAdmin(SubjectAdmin):
 
 
 def _verbs(artifact: Artifact) -> list[Button]:
-    if artifact.state == Artifact.State.REMOVED:
+    if artifact.state == Artifact.State.REMOVED or artifact.root.state == StorageRoot.State.RETIRED:
         return []
     icons = {"verify": ("Verify", "fact_check", False), "remove": ("Remove", "delete", True)}
     return [

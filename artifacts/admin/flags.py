@@ -15,7 +15,8 @@ def of_root(root: StorageRoot, now: datetime) -> Iterator[Flag]:
     """The flags of a storage root, most urgent first."""
     if root.state == StorageRoot.State.RETIRED:
         meaning = "No job runs here any more. What lies in the folder stays, and nobody watches it."
-        yield Flag("retired", "retired", "Retired", meaning, "To use it again, register it.", "neutral", urgent=False)
+        remedy = "To use it again, remove its file .modelforge-root, and register it."
+        yield Flag("retired", "retired", "Retired", meaning, remedy, "neutral", urgent=False)
         return
     if root.fault:
         title, remedy = remedies.root_fault(root.fault)
@@ -125,6 +126,10 @@ def of_artifact(artifact: Artifact, now: datetime) -> Iterator[Flag]:
         when = f" {relative(artifact.removed_at, now)}" if artifact.removed_at else ""
         meaning = f"It was unpublished and deleted{when}."
         yield Flag("removed", "removed", "Removed", meaning, "Order it again to have it back.", "neutral", urgent=False)
+    if artifact.root.state == StorageRoot.State.RETIRED and artifact.state != Artifact.State.REMOVED:
+        meaning = f"The storage root {artifact.root} was retired: nobody watches these files."
+        remedy = "Delete them on the server, or use the root again: its page says how."
+        yield Flag("root", "root", "Its root is retired", meaning, remedy, "neutral", urgent=False)
     if artifact.root.state == StorageRoot.State.UNVERIFIED and artifact.state != Artifact.State.REMOVED:
         meaning = f"The storage root {artifact.root} is unverified: whether the files are there is not known."
         yield Flag("root", "root", "Its root is unverified", meaning, "The root's page says what to do.", "warning")

@@ -144,7 +144,8 @@ class Approve(RootActPage):
     danger = True
     form_class: ClassVar[type[forms.Form]] = ReasonForm
     effects = [
-        "The agent writes the marker anew and records the disk that the folder lies on now, whichever that is.",
+        "The agent writes the marker where none is, and records the disk that the folder lies on now, whichever that "
+        "is. Another root's marker it leaves.",
         "First make sure that the right disk is mounted: approved on the wrong one, models fill that.",
         "Until the agent has proven it, no job runs there.",
     ]
@@ -166,7 +167,7 @@ class Retire(RootActPage):
     effects = [
         "No job runs there any more; jobs that wait for it are cancelled. Nobody watches the folder.",
         "Nothing is deleted: what lies there stays. To have artifacts deleted, remove them first.",
-        "The folder may be registered again, as a new root.",
+        "The folder may be registered again, as a new root, once its file .modelforge-root is removed.",
     ]
 
     def act(self, subject: StorageRoot, form: forms.Form, *, by: Caller, now: datetime) -> HttpResponse:

@@ -112,6 +112,14 @@ def test_of_an_unverified_root_nobody_knows_whether_it_is_there(mara: Client, ro
     assert "whether the files are there is not known" in said
 
 
+def test_one_in_a_retired_root_says_so_and_has_no_verbs(mara: Client, root: StorageRoot, now: datetime) -> None:
+    artifact = an_artifact(root, now)
+    StorageRoot.objects.update(state="retired", retired_at=now)
+    response = mara.get(page_of(artifact))
+    assert "was retired: nobody watches these files." in words(response)
+    assert response.context["verbs"] == []
+
+
 def test_a_removed_one_says_so_and_has_no_verbs(mara: Client, root: StorageRoot, now: datetime) -> None:
     artifact = an_artifact(root, now, state="removed", removed_at=now - timedelta(minutes=3))
     response = mara.get(page_of(artifact))
