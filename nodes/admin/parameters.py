@@ -29,6 +29,9 @@ def faults(model_admin: Any, request: HttpRequest) -> list[str]:
 
 def _fault(choice: Any, value: str, model_admin: Any, request: HttpRequest) -> Iterator[str]:
     """What a filter says of a value, or nothing."""
+    if "\0" in value:
+        yield "A text holds the character NUL; leave it out."
+        return
     if isinstance(choice, tuple):
         field = model_admin.opts.get_field(choice[0])
         allowed = ["1", "0"] if isinstance(field, BooleanField) else [str(key) for key, _ in field.flatchoices]
