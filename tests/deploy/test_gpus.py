@@ -27,7 +27,7 @@ def test_gpus_are_seen_without_a_right_more_and_keep_their_names(stack: Stack, n
     agent.join("with GPUs")
     before, node = gpus_of(stack, agent), agent.node_id
     assert len(before) == 2
-    assert stack.node(node)["gpu_runtime_state"] == "ok"
+    assert stack.node(node)["gpu_runtime_state"] == "ready"
     agent.server.compose("up", "-d", "--force-recreate", "node-agent")
     agent.wait_online()
     assert agent.node_id == node

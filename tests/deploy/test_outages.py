@@ -87,7 +87,7 @@ def test_what_crashes_is_started_again_and_the_rest_finds_it(stack: Stack, agent
 
 
 def test_a_web_server_that_crashes_costs_nobody_more_than_a_moment(stack: Stack, agent: NodeAgent) -> None:
-    """The proxy lets callers wait until a web server is there again."""
+    """Pages wait until a web server is there again, agents and scripts try again."""
     (container,) = stack.server.containers("web")
     before = started_at(container)
     with Watch(stack) as watch:

@@ -1,12 +1,15 @@
 """Yesterday's dump is restored: nodes come back by themselves, and the history says that the control plane was away."""
 
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.deploy.parts import NodeAgent, Stack
+from tests.deploy.parts import BEAT_SECONDS, NodeAgent, Stack
 from tests.parts.ports import until
 
+LONG_AGO = 4.0 * BEAT_SECONDS
+"""Longer than the control plane may be silent without noticing it (MODELFORGE_GAP_SECONDS)."""
 NewAgent = Callable[..., NodeAgent]
 
 
@@ -18,6 +21,7 @@ def test_a_restored_dump_brings_the_nodes_back(
     stack.server.binary(
         "exec", "-T", "postgres", "pg_dump", "-U", "modelforge", "-Fc", "modelforge", into=tmp_path / "d"
     )
+    dumped = time.monotonic()
     later = new_agent().join("enrolled after the dump")
     stranger = later.node_id
     began = datetime.now(UTC).isoformat().replace("+00:00", "Z")
@@ -28,6 +32,7 @@ def test_a_restored_dump_brings_the_nodes_back(
         "exec", "-T", "postgres", "pg_restore", "-U", "modelforge", "-d", "modelforge", "--exit-on-error",
         out_of=tmp_path / "d",
     )  # fmt: skip
+    until(lambda: time.monotonic() > dumped + LONG_AGO, "the dump is old", within=LONG_AGO)
     stack.server.compose("up", "-d", "--wait")
     until(stack.is_ready, "the stack is ready", within=60, every=0.2)
     agent.wait_online()
