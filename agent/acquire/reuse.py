@@ -46,7 +46,7 @@ def take(file: PlannedFile, source: Path, target: Path, brake: Brake, tally: Tal
     when the root's disk refuses.
     """
     try:
-        fd = os.open(source, _READ)
+        fd = _opened(source, root)
     except OSError:
         return False
     counted = _Counted(tally)
@@ -74,6 +74,14 @@ def take(file: PlannedFile, source: Path, target: Path, brake: Brake, tally: Tal
                     tree.unlink(temporary)
     finally:
         os.close(fd)
+
+
+def _opened(source: Path, root: Path) -> int:
+    """In the root no link is followed on the way, either: what lies behind one is none of our snapshots."""
+    if not source.is_relative_to(root):
+        return os.open(source, _READ)
+    with Tree(root) as tree:
+        return tree.open(str(source.relative_to(root)))
 
 
 class _Counted:

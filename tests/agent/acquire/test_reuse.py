@@ -166,6 +166,18 @@ def test_a_candidate_that_is_gone_or_no_file_is_not_taken(root: Path, cache: Pat
     assert not take(root, source)
 
 
+def test_a_folder_of_a_snapshot_that_was_moved_away_and_linked_is_no_source_and_no_failure(
+    root: Path, tmp_path: Path
+) -> None:
+    snapshot = published(root, FILES, commit=OTHER_COMMIT)
+    (snapshot / "d").rename(tmp_path / "moved")
+    (snapshot / "d").symlink_to(tmp_path / "moved")
+    tally = Tally()
+    assert not take(root, snapshot / "d/model.safetensors", tally)
+    assert not goal(root).exists()
+    assert tally.bytes_done == 0
+
+
 def test_a_file_that_an_earlier_run_left_is_replaced(root: Path, cache: Path) -> None:
     goal(root).parent.mkdir(parents=True)
     goal(root).write_bytes(b"old")
