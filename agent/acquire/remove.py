@@ -1,6 +1,7 @@
 """Deletes what shall no longer lie in a root: snapshots, unpublished by one rename first, and half-done jobs."""
 
 import errno
+import logging
 import os
 import stat
 from collections.abc import Iterable
@@ -13,6 +14,8 @@ from agent import wire
 from agent.acquire import places
 from agent.acquire.paths import Tree
 from agent.acquire.terms import Brake, Failed, Stopped
+
+log = logging.getLogger(__name__)
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -32,10 +35,16 @@ def remove(order: wire.RemoveOrder, *, root: Path, job_id: UUID, brake: Brake) -
 
 
 def finish_removals(root: Path) -> None:
-    """Delete what a removal that was broken off had unpublished already."""
+    """Delete what a removal that was broken off had unpublished already; what cannot be deleted holds up nobody else.
+
+    Such as a file that a runtime still has open on NFS, or a disk that is mounted in there.
+    """
     with places.writing(root, "finishing an earlier removal"), Tree(root) as tree:
         for name in tree.names(places.REMOVED):
-            drop(tree, f"{places.REMOVED}/{name}")
+            try:
+                drop(tree, f"{places.REMOVED}/{name}")
+            except OSError as error:
+                log.warning("what was removed earlier is not deleted yet: %s", error.strerror, extra={"removed": name})
 
 
 def partials(root: Path, *, untouched_since: datetime | None = None) -> list[UUID]:

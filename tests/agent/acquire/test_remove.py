@@ -13,6 +13,7 @@ from agent import wire
 from agent.acquire import remove
 from agent.acquire.terms import Brake, Failed, Stopped
 from tests.agent.acquire.samples import COMMIT, JOB, OTHER_COMMIT, fetched, published, snapshot_order
+from tests.parts import disks
 
 FILES = {"config.json": b"{}", "d/e/model.safetensors": b"weights"}
 OTHER_JOB = UUID("22222222-2222-4333-8444-555555555555")
@@ -162,6 +163,21 @@ def test_a_cancellation_after_the_snapshot_is_unpublished_comes_too_late(root: P
 def test_finishing_where_nothing_was_begun_does_nothing(root: Path) -> None:
     remove.finish_removals(root)
     assert below(root) == []
+
+
+def test_what_cannot_be_deleted_holds_up_neither_the_rest_nor_another_job(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each job finishes what others left; a disk that is mounted in there must not end all of them."""
+    busy, idle = root / ".removed" / str(JOB), root / ".removed" / str(OTHER_JOB)
+    idle.mkdir(parents=True)
+    with disks.memory(busy / "d", disks.MIB):
+        (busy / "d" / "model").write_bytes(b"x")
+        remove.finish_removals(root)
+        assert below(root / ".removed") == [str(JOB), f"{JOB}/d", f"{JOB}/d/model"]
+    assert str(JOB) in [str(getattr(record, "removed", "")) for record in caplog.records]
+    remove.finish_removals(root)
+    assert below(root / ".removed") == []
 
 
 def test_finishing_does_not_follow_a_link(root: Path) -> None:
