@@ -53,6 +53,7 @@ class Claims:
 
     def work(self) -> None:
         """The control plane says that something waits."""
+        self._lookout.afresh()
         with self._lock:
             self._work = True
         self._wake.set()

@@ -72,6 +72,14 @@ class Lookout:
         """The next look is due now."""
         self._next = self._clock.monotonic()
 
+    def afresh(self) -> None:
+        """Something waits at the control plane: what is not proven is looked at before its old fault is told again."""
+        with self._lock:
+            unsettled = any(order.approve for order in self._orders)
+            unsettled = unsettled or any(proof.fault is not None for _, proof in self._proofs.values())
+        if unsettled:
+            self.soon()
+
     def watch_closely(self) -> None:
         """A job begins: looks come more often now."""
         self._next = min(self._next, self._clock.monotonic() + LOOK_EVERY_IN_A_JOB.total_seconds())

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -51,11 +52,18 @@ def check(tree: Tree, folder: str, *, root_id: UUID, node_id: UUID) -> None:
         raise Fault("marker_foreign", _foreign(found))
 
 
-def take(tree: Tree, folder: str, *, root_id: UUID, node_id: UUID, now: datetime) -> None:
-    """Mark the folder as this root of this node; ``Fault`` where it carries the marker of another root."""
+def take(
+    tree: Tree, folder: str, *, root_id: UUID, node_id: UUID, now: datetime, replaces: Sequence[UUID] = ()
+) -> None:
+    """Mark the folder as this root of this node.
+
+    ``Fault`` where it carries the marker of another root, unless this node wrote it for one that ``replaces`` names.
+    """
     found = read(tree, folder)
     if found is not None and found.root_id != str(root_id):
-        raise Fault("marker_foreign", _foreign(found))
+        over = {Marked(str(root), str(node_id)) for root in replaces}
+        if found not in over:
+            raise Fault("marker_foreign", _foreign(found))
     said = {"root_id": str(root_id), "node_id": str(node_id), "approved_at": now.isoformat(timespec="seconds")}
     tree.write(within(folder, _NEW), (json.dumps(said) + "\n").encode(), MODE)
     with tree.folder(folder) as fd:

@@ -37,6 +37,14 @@ def count(raw: int) -> Reading[int]:
     return Reading(value=raw) if 0 <= raw <= _LARGEST_COUNT else Reading(reason="error")
 
 
+def amount(count: int) -> str:
+    """A number of bytes as people read it: 4.547 TiB."""
+    value, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]
+    while value >= 1024 and len(units) > 1:
+        value, units = value / 1024, units[1:]
+    return f"{value:.4g} {units[0]}"
+
+
 def size(raw: int) -> Reading[int]:
     """An amount of bytes."""
     return Reading(value=raw) if 0 <= raw <= _LARGEST_BYTES else Reading(reason="error")

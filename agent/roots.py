@@ -112,7 +112,7 @@ def _taking(below: str, order: wire.RootOrder, ground: Ground, now: datetime) ->
             ground.check_mount(ground.mount(order.path), order.path)  # before anything is made there
             if below:
                 tree.mkdirs(below, _FOLDER_MODE)
-            marker.take(tree, below, root_id=order.root_id, node_id=ground.node_id, now=now)
+            marker.take(tree, below, root_id=order.root_id, node_id=ground.node_id, now=now, replaces=order.replaces)
 
     return work
 

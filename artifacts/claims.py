@@ -63,7 +63,7 @@ def _answer(node: Node, message: wire.Claim, by: NodeCaller, now: datetime) -> w
     _note_what_waits(node, roots, _due(jobs, message.types, proven, now))
     return wire.ClaimReply(
         job=given.job(job, order) if job is not None and order is not None else None,
-        roots=[given.root(root) for root in roots],
+        roots=given.roots(roots),
         forget=_forget(node, message.partials, now),
         look_again_seconds=_look_again(jobs, now).total_seconds(),
     )

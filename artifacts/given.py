@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 
@@ -9,18 +10,43 @@ from agent import wire
 from artifacts import capacity, reserves
 from artifacts.models import Artifact, Job, StorageRoot
 
+MOST_REPLACED = 32  # the bound on the wire
+
 Order = wire.AcquireOrder | wire.VerifyOrder | wire.RemoveOrder
 
 
-def root(root: StorageRoot) -> wire.RootOrder:
-    """A root to prove and watch, with what was recorded when it was approved."""
-    return wire.RootOrder(
-        root_id=root.pk,
-        path=root.container_path,
-        approve=root.approve,
-        device_id="" if root.approve else root.device_id,
-        fsid="" if root.approve else root.fsid,
+def roots(roots: Sequence[StorageRoot]) -> list[wire.RootOrder]:
+    """A node's roots to prove and watch, with what was recorded when they were approved.
+
+    One that waits for that names the retired roots of the same folder: their marker no longer counts.
+    """
+    retired = _retired([root for root in roots if root.approve])
+    return [
+        wire.RootOrder(
+            root_id=root.pk,
+            path=root.container_path,
+            approve=root.approve,
+            device_id="" if root.approve else root.device_id,
+            fsid="" if root.approve else root.fsid,
+            replaces=retired.get(root.container_path, [])[:MOST_REPLACED] if root.approve else [],
+        )
+        for root in roots
+    ]
+
+
+def _retired(waiting: Sequence[StorageRoot]) -> dict[str, list[UUID]]:
+    """The retired roots by folder, the newest first."""
+    if not waiting:
+        return {}
+    over = StorageRoot.objects.filter(
+        node=waiting[0].node_id,
+        state=StorageRoot.State.RETIRED,
+        container_path__in=[root.container_path for root in waiting],
     )
+    found: dict[str, list[UUID]] = {}
+    for path, key in over.order_by("-retired_at").values_list("container_path", "pk"):
+        found.setdefault(path, []).append(key)
+    return found
 
 
 def job(job: Job, order: Order) -> wire.Job:

@@ -36,8 +36,8 @@ ROOT_FAULTS: dict[str, tuple[str, str]] = {
     ),
     "marker_foreign": (
         "It carries another root's marker",
-        "Where that root is in use, register another folder. Where it was retired, remove the file .modelforge-root in "
-        "this folder, then approve it again.",
+        "Where that root is in use, register another folder. Where it was another node's and is in use no more, remove "
+        "the file .modelforge-root in this folder, then approve it again.",
     ),
     "device_changed": (
         "Another disk than the approved one",

@@ -8,6 +8,7 @@ from pathlib import Path
 from agent import wire
 from agent.acquire import places
 from agent.acquire.terms import Failed, Plan, Tally
+from agent.readings import amount
 
 _OWN_NAMES = 8  # manifest, job.json, and folders of the job and of the repository
 
@@ -40,13 +41,15 @@ class Room:
         """What there is too little of, in words; "" where the plan fits."""
         if self.needed_bytes > self.free_bytes:
             return (
-                f"The snapshot needs {self.missing_bytes} bytes more, other jobs {self.reserved_bytes}, and "
-                f"{self.reserve_bytes} are to stay free: {self.needed_bytes} in all, but {self.free_bytes} are free. "
+                f"The snapshot needs {amount(self.missing_bytes)} more, other jobs {amount(self.reserved_bytes)}, and "
+                f"{amount(self.reserve_bytes)} shall stay free: {amount(self.needed_bytes)} in all, but "
+                f"{amount(self.free_bytes)} are free. "
                 "Make room on the disk, or lower the root's reserve."
             )
         if self.room_bytes is not None and self.plan_bytes > self.room_bytes:
             return (
-                f"The snapshot has {self.plan_bytes} bytes, but under the root's ceiling {self.room_bytes} are left. "
+                f"The snapshot has {amount(self.plan_bytes)}, but under the root's ceiling {amount(self.room_bytes)} "
+                "are left. "
                 "Remove a snapshot, or raise the ceiling."
             )
         if self.inodes_free is not None and self.inodes_needed > self.inodes_free:

@@ -72,6 +72,7 @@ class RootOrder(Struct, frozen=True, kw_only=True):
     approve: bool = False  # take the folder as it is now: write the marker, tell its device
     device_id: Text = ""  # as recorded at the approval; both changed means another disk
     fsid: Text = ""
+    replaces: Annotated[list[UUID], Meta(max_length=32)] = []  # retired roots of this folder, whose marker may go
 
 
 class RootProof(Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ def of_root(root: StorageRoot, now: datetime) -> Iterator[Flag]:
     """The flags of a storage root, most urgent first."""
     if root.state == StorageRoot.State.RETIRED:
         meaning = "No job runs here any more. What lies in the folder stays, and nobody watches it."
-        remedy = "To use it again, remove its file .modelforge-root, and register it."
+        remedy = "To use it again, register it as a new root."
         yield Flag("retired", "retired", "Retired", meaning, remedy, "neutral", urgent=False)
         return
     if root.fault:

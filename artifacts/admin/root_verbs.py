@@ -167,7 +167,7 @@ class Retire(RootActPage):
     effects = [
         "No job runs there any more; jobs that wait for it are cancelled. Nobody watches the folder.",
         "Nothing is deleted: what lies there stays. To have artifacts deleted, remove them first.",
-        "The folder may be registered again, as a new root, once its file .modelforge-root is removed.",
+        "The folder may be registered again, as a new root of this node.",
     ]
 
     def act(self, subject: StorageRoot, form: forms.Form, *, by: Caller, now: datetime) -> HttpResponse:

@@ -196,6 +196,21 @@ def test_the_marker_of_another_root_is_foreign_to_watching_and_approving(ground:
     assert said["root_id"] == str(ROOT)
 
 
+def test_the_marker_of_a_retired_root_of_this_node_is_replaced(ground: Ground) -> None:
+    approved(ground)
+    path = str(ground.artifact_dir / "models")
+    other = wire.RootOrder(root_id=OTHER, path=path, approve=True, replaces=[ROOT])
+    assert fault(ground, other) is None
+    assert json.loads((ground.artifact_dir / "models" / MARKER).read_text())["root_id"] == str(OTHER)
+
+
+def test_the_marker_that_another_node_wrote_for_that_root_is_not_replaced(ground: Ground) -> None:
+    approved(Ground(node_id=OTHER, artifact_dir=ground.artifact_dir, system=ground.system))
+    path = str(ground.artifact_dir / "models")
+    other = wire.RootOrder(root_id=OTHER, path=path, approve=True, replaces=[ROOT])
+    assert fault(ground, other) == "marker_foreign"
+
+
 def test_the_same_root_of_another_node_is_foreign_until_it_is_approved(ground: Ground) -> None:
     wanted = approved(ground)
     other = Ground(node_id=OTHER, artifact_dir=ground.artifact_dir, system=ground.system)

@@ -88,9 +88,18 @@ def test_what_is_known_is_not_told_again_before_its_time(place: Workplace) -> No
 def test_a_root_with_a_fault_is_told_and_no_job_is_asked_for(place: Workplace) -> None:
     place.ready(fault="marker_missing")
     place.worker.work()
-    place.turn()
+    place.turn(2)
     assert place.claims[0].types == []
     assert [(proof.fault, proof.detail) for proof in place.claims[0].proofs] == [("marker_missing", "because")]
+
+
+def test_an_old_fault_is_not_told_again_before_another_look(place: Workplace) -> None:
+    """Somebody mended it and asks for another approval."""
+    place.ready(fault="marker_foreign")
+    place.fault = None
+    place.worker.work()
+    place.turn(2)
+    assert [proof.fault for proof in place.claims[0].proofs] == [None]
 
 
 def test_a_fault_that_comes_is_told_at_the_next_look_and_so_is_its_end(place: Workplace) -> None:

@@ -10,7 +10,7 @@ from pytest_django import Settings
 
 from agent import wire
 from agent.protocol import Code
-from artifacts import claims, jobs, leases, orders
+from artifacts import claims, jobs, leases, orders, storage
 from artifacts.models import Artifact, Job, StorageRoot
 from nodes import control
 from nodes.audit import events
@@ -292,7 +292,23 @@ def test_a_claim_costs_few_statements_however_much_there_is(worker: Worker, root
         a_root(root.node, f"/data/artifacts/{number}", proven=False)
     proofs = [proof(each, approved=True) for each in StorageRoot.objects.all()]
     looks, tells = 4, 4  # node, heartbeat, roots, jobs; four to tell something in the history
-    assert statements(worker, types=[wire.VERIFY]) == looks
+    assert statements(worker, types=[wire.VERIFY]) == looks + 1  # whose marker the new roots may replace
     assert statements(worker, types=[], proofs=proofs) == looks + 1 + tells  # all roots at once
     assert statements(worker) == looks + 1 + tells + 1 + 1  # the job, whether it is here already, that nothing waits
     assert statements(worker) == looks + 1 + 1  # the same job, another lease
+
+
+def test_a_root_that_waits_names_the_retired_ones_of_its_folder(root: StorageRoot) -> None:
+    storage.retire(root, reason="a new one", by=OPERATOR, now=START)
+    elsewhere = a_root(root.node, f"{ROOT}-2")
+    storage.retire(elsewhere, reason="another folder", by=OPERATOR, now=START)
+    fresh = a_root(root.node, proven=False)
+    (told,) = Worker(root.node).claim().roots
+    assert (told.root_id, told.approve, told.replaces) == (fresh.pk, True, [root.pk])
+
+
+def test_a_root_that_is_proven_names_none(root: StorageRoot) -> None:
+    storage.retire(root, reason="a new one", by=OPERATOR, now=START)
+    a_root(root.node)
+    (told,) = Worker(root.node).claim().roots
+    assert (told.approve, told.replaces) == (False, [])

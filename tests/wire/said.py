@@ -122,6 +122,7 @@ TELEMETRY = wire.Telemetry(
 )
 
 ROOT = UUID("2b1f6f0e-7f0c-4b58-9a55-0d5f0e1c7a01")
+RETIRED = UUID("2b1f6f0e-7f0c-4b58-9a55-0d5f0e1c7a02")
 JOB = UUID("c2a4d7f0-1d34-4e0b-8a36-6f8f5f0b9b02")
 LEASE = UUID("f4d4c3b2-a190-4f7e-9d6c-5b4a39281703")
 OLD = UUID("5e0c9b1a-3c2d-4f6e-8a7b-9c0d1e2f3a04")
@@ -219,7 +220,9 @@ SAID: dict[str, Struct] = {
     ),
     "claim-reply": _given(
         ACQUIRE,
-        roots=[wire.RootOrder(root_id=ROOT, path=PATH, approve=True, device_id="259:2", fsid="fe01")],
+        roots=[
+            wire.RootOrder(root_id=ROOT, path=PATH, approve=True, device_id="259:2", fsid="fe01", replaces=[RETIRED])
+        ],
         forget=[OLD],
         look_again_seconds=30,
     ),
