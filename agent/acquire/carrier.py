@@ -1,5 +1,6 @@
 """A thread that brings pieces of files, and asks again for what went wrong: bounded, and ever more slowly."""
 
+import time
 from datetime import timedelta
 from random import Random
 
@@ -74,6 +75,7 @@ class Carrier:
             self._gate.worked()
             part.etag = part.etag or ranges.etag(answer)
             part.address = found_at
+            noted_at = time.monotonic()
             while not segment.here and part.anew is None:
                 self._crew.check()
                 room = min(self._pace.portion(len(self._buffer)), segment.end - segment.at)
@@ -83,6 +85,9 @@ class Carrier:
                 self._tally.add(done=count, fetched=count)
                 if not part.land(segment, self._buffer[:count]) and segment.start <= part.hash.position:
                     self._crew.nudge(part)
+                if time.monotonic() - noted_at > self._limits.note_every.total_seconds():
+                    part.note()  # over a slow line a segment takes minutes, which a crash must not cost
+                    noted_at = time.monotonic()
                 self._pace.take(count, self._brake)
             if segment.here and answer.length is None and answer.fill(self._buffer[:1], _WITHIN):
                 raise Restart("source_unavailable", f"{answer.line.host} sends more of {file.path} than planned.")

@@ -12,7 +12,8 @@ class Limits:
 
     connections: int = 8  # that bring bytes at one time
     open_files: int = 32
-    segment_bytes: int = 16 * MIB  # asked for at once, and what a crash may cost each connection
+    segment_bytes: int = 16 * MIB  # asked for at once
+    note_every: timedelta = timedelta(seconds=2)  # what came since then, or a segment, a crash costs each connection
     chunk_bytes: int = 512 * KIB  # that a connection holds in memory
     hashers: int = 2  # threads that read again what came out of order
     connect: timedelta = timedelta(seconds=10)

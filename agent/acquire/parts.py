@@ -39,7 +39,7 @@ class Part:
 
     @property
     def single(self) -> bool:
-        """Whether it comes in one piece, about which nothing is noted while it comes."""
+        """Whether it comes in one piece, about which little is noted while it comes."""
         return self.file.size <= self._limits.segment_bytes or not self.ranged
 
     def open(self) -> int:

@@ -27,6 +27,7 @@ def main(question: str) -> None:
             segment_bytes=asked["segment_bytes"],
             chunk_bytes=asked["chunk_bytes"],
             stall=timedelta(seconds=20),
+            note_every=timedelta(seconds=asked.get("note_every", 2)),
         ),
         mismatch=lambda file, path, found: None,
     )
