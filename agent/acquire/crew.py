@@ -121,7 +121,7 @@ class Crew:
                 if self._proofs:
                     return self._proofs.popleft()
                 for part in self._active:
-                    if not (part.closing or part.anew or part.hashing) and self._is_behind(part):
+                    if part.wants_hashing:
                         part.users += 1
                         part.hashing = True
                         return part
@@ -130,9 +130,15 @@ class Crew:
 
     def nudge(self, part: Part) -> None:
         """Bytes landed that nobody hashed yet."""
-        if self._is_behind(part):
+        if part.wants_hashing:
             with self._lock:
                 self._backlog.notify()
+
+    def caught_up(self, part: Part) -> None:
+        """The hash came nearer to what has landed."""
+        if part.wants_bytes:
+            with self._lock:
+                self._piece.notify()
 
     def restart(self, part: Part, fault: Restart) -> None:
         """The file begins anew as soon as everybody has left it."""
@@ -186,21 +192,16 @@ class Crew:
         """Wake those who have something to do with it, and nobody else: there may be thousands of files."""
         if part.segments.left:
             self._piece.notify_all()
-        if self._is_behind(part):
+        if part.wants_hashing:
             self._backlog.notify()
 
     def _with_pieces(self, mine: Part | None) -> Part | None:
-        ready = [part for part in self._active if part.segments.left and not (part.closing or part.anew)]
+        ready = [part for part in self._active if part.wants_bytes]
         if mine in ready:
             return mine
         if self._pending and self._room > 0:
             return None
         return max(ready, key=lambda part: part.segments.left, default=None)
-
-    def _is_behind(self, part: Part) -> bool:
-        """Whether enough lies there to be read again; a little is left to the thread that brings the next bytes."""
-        behind = part.behind
-        return behind > self._limits.chunk_bytes or (behind > 0 and part.segments.left == 0 and part.users == 0)
 
     def _begin(self, number: int) -> Part:
         self._still()

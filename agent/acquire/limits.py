@@ -14,6 +14,7 @@ class Limits:
     open_files: int = 32
     segment_bytes: int = 16 * MIB  # asked for at once
     note_every: timedelta = timedelta(seconds=2)  # what came since then, or a segment, a crash costs each connection
+    ahead_bytes: int = 192 * MIB  # of one file that may lie here and wait to be hashed; more than all connections bring
     chunk_bytes: int = 512 * KIB  # that a connection holds in memory
     hashers: int = 2  # threads that read again what came out of order
     connect: timedelta = timedelta(seconds=10)

@@ -36,6 +36,8 @@ class Part:
         self._fd = -1
         self.hash = InOrder(self.file)
         self.segments = Segments(self.file.size, limits.segment_bytes)
+        self._restored = 0  # before this byte lies what an earlier run left
+        self._allowed = self.file.size  # bytes that may lie here without being hashed
 
     @property
     def single(self) -> bool:
@@ -51,6 +53,7 @@ class Part:
             os.ftruncate(self._fd, 0)
             return 0
         self.etag = known.etag
+        self._restored = known.spans[-1][1]
         self.segments = Segments(self.file.size, self._limits.segment_bytes, known.spans)
         return self.segments.landed
 
@@ -69,8 +72,33 @@ class Part:
         return self.hash.feed(offset, view)
 
     def hash_on(self, buffer: memoryview, check: Callable[[], None]) -> None:
-        """Hash what lies here in order and is not hashed yet."""
-        self.hash.catch_up(self._fd, self._reach(), buffer, check)
+        """Hash what lies here in order and is not hashed yet, at most a piece."""
+        until = min(self._reach(), self.hash.position + self._limits.segment_bytes)
+        self.hash.catch_up(self._fd, until, buffer, check)
+
+    @property
+    def wants_bytes(self) -> bool:
+        """Whether another piece of it may be fetched now.
+
+        On a line faster than a core can hash, more connections would only take its time away. What an earlier run left
+        is hashed beside whatever comes; what has piled up meanwhile may stay, and shrinks.
+        """
+        if not self.segments.left or self.closing or self.anew:
+            return False
+        if self.hash.position < self._restored:
+            return True
+        with self._lock:
+            ahead = self.segments.landed - self.hash.position
+        self._allowed = max(self._limits.ahead_bytes, min(self._allowed, ahead + self._limits.segment_bytes))
+        return ahead < self._allowed
+
+    @property
+    def wants_hashing(self) -> bool:
+        """Whether enough lies here to be read again; a little is left to the thread that brings the next bytes."""
+        if self.hashing or self.closing or self.anew:
+            return False
+        behind = self.behind
+        return behind > self._limits.chunk_bytes or (behind > 0 and self.segments.left == 0 and self.users == 0)
 
     @property
     def behind(self) -> int:
@@ -96,6 +124,7 @@ class Part:
         os.ftruncate(self._fd, 0)
         self.address, self.etag = None, ""
         self.begun_anew += 1
+        self._restored, self._allowed = 0, self._limits.ahead_bytes
         self.hash = InOrder(self.file)
         each = self._limits.segment_bytes if self.ranged else self.file.size
         self.segments = Segments(self.file.size, each)

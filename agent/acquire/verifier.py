@@ -32,6 +32,7 @@ class Verifier:
         try:
             while part.behind and part.anew is None:
                 part.hash_on(self._buffer, self._crew.check)
+                self._crew.caught_up(part)
         except EOFError:
             said = f"{part.file.path} is shorter on the disk than what was written to it."
             raise Failed("storage_error", said) from None
