@@ -15,7 +15,7 @@ def missing() -> str:
     """What is not there that the tests need; "" where all is."""
     for command, remedy in (
         (["docker", "compose", "version"], "Docker with Compose v2 (and the plugin where docker looks for it)"),
-        (["docker", "version", "--format", "{{.Server.Version}}"], "a Docker Engine that answers (DOCKER_HOST)"),
+        (["docker", "version", "--format", "{{.Server.Version}}"], "Docker Engine that answers (DOCKER_HOST)"),
     ):
         if shutil.which("docker") is None or subprocess.run(command, capture_output=True, check=False).returncode != 0:
             return remedy
