@@ -1,6 +1,6 @@
 """``make bench``: measure what the project promises about cost; exits 1 where a bound is missed.
 
-Name parts to run only those: ``python -m bench beats sweep pages idle acquire``.
+Name parts to run only those: ``python -m bench beats sweep pages idle arrival acquire``.
 """
 
 import importlib
@@ -13,7 +13,7 @@ from pathlib import Path
 from bench.report import Report
 from tests.parts.postgres import Postgres
 
-PARTS = ("beats", "sweep", "pages", "idle", "acquire")
+PARTS = ("beats", "sweep", "pages", "idle", "arrival", "acquire")
 NO_DATABASE = ("acquire",)
 DURABLE = {"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on", "shared_buffers": "256MB"}
 
@@ -76,7 +76,7 @@ def _missed(report: Report) -> int:
 
 def _databases(part: str, postgres: Postgres, folder: Path) -> list[str]:
     both = [postgres.create(f"bench_{part}"), f"sqlite:///{folder}/{part}.sqlite3"]
-    return {"beats": both[:1], "sweep": both, "pages": both[:1], "idle": both[1:]}[part]
+    return {"beats": both[:1], "sweep": both, "pages": both[:1], "idle": both[1:], "arrival": both[:1]}[part]
 
 
 if __name__ == "__main__":

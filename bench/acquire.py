@@ -53,16 +53,16 @@ def main(report: Report) -> None:
             make(snapshot, data)
         certificate, ca_file = _certificate(folder)
         _fill_the_page_cache(folder)
-        with _hub(data) as line:
+        with hub(data) as line:
             report.heading("acquire: over plain HTTP (MB/s, medians of 3; RSS in MiB)")
             memory = [_compare(report, snapshot, line, folder, machine=True) for snapshot in (ONE, EIGHT, MANY)]
             report.heading("acquire: a half-done file is continued, over plain HTTP without limit")
             _resume(report, ONE, HALF, line, folder, bounded=False)
-        with _hub(data, "--tls", str(certificate), ca_file=ca_file) as line:
+        with hub(data, "--tls", str(certificate), ca_file=ca_file) as line:
             report.heading("acquire: over TLS")
             memory += [_compare(report, snapshot, line, folder, machine=False) for snapshot in (ONE, EIGHT, MANY)]
         shape = ["--latency", str(LATENCY_SECONDS), "--rate", str(BYTES_PER_SECOND)]
-        with _hub(data, *shape) as line:
+        with hub(data, *shape) as line:
             report.heading(f"acquire: 60 ms away, 100 Mbit/s for each connection ({FAR.bytes // MIB} MiB)")
             memory.append(_compare(report, FAR, line, folder, machine=False))
             report.heading("acquire: a half-done file is continued over that line")
@@ -145,7 +145,8 @@ def _resume(report: Report, whole: Snapshot, half: Snapshot, line: Line, folder:
 
 
 @contextmanager
-def _hub(data: Path, *shape: str, ca_file: Path | None = None) -> Iterator[Line]:
+def hub(data: Path, *shape: str, ca_file: Path | None = None) -> Iterator[Line]:
+    """A stand-in Hub in processes of its own, on a line of that shape, until the block ends."""
     port = free_port()
     command = [sys.executable, "-m", "bench.acquire_hub", str(data), str(port), *shape]
     serving = subprocess.Popen(command, start_new_session=True)
