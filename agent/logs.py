@@ -48,8 +48,10 @@ def one_line(text: str) -> str:
 
 
 def told(text: str, most: int) -> str:
-    """What somebody else said, fit to repeat: one line of at most ``most`` characters, without secrets."""
-    return redact(one_line(text[: 4 * most])).strip()[:most]  # cut first: a megabyte takes the expressions minutes
+    """What somebody else said, fit to repeat: one line of at most ``most`` printable characters, without secrets."""
+    line = one_line(text[: 4 * most])  # cut first: a megabyte takes the expressions minutes
+    seen = "".join(char if char.isprintable() else " " for char in line)  # soft hyphens, odd spaces, private signs
+    return redact(seen).strip()[:most]
 
 
 def _extras(record: logging.LogRecord) -> dict[str, Any]:

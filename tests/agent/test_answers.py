@@ -96,6 +96,7 @@ def test_an_answer_nested_without_end_is_no_modelforge(plane: ControlPlane, clie
 
 @SHARED
 @example(status=302, headers={"Location": "http://[bad"}, body=b"")
+@example(status=302, headers={"Location": "http://here/a\xadb\xa0c"}, body=b"")
 @example(status=200, headers={"Content-Type": "application/json", "Date": FAR_ZONE}, body=REPLY)
 @given(
     status=st.sampled_from([200, 201, 302, 307, 400, 401, 403, 407, 426, 429, 500, 503]), headers=headers, body=bodies
