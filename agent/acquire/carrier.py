@@ -14,6 +14,7 @@ from agent.acquire.parts import Part
 from agent.acquire.redirects import Desk
 from agent.acquire.segments import Segment
 from agent.acquire.terms import Brake, Failed, Tally
+from agent.acquire.writeback import Writeback
 from agent.backoff import Backoff
 
 _WITHIN = timedelta(milliseconds=250)  # bytes of a slow line reach the disk at least so often
@@ -22,8 +23,19 @@ _WITHIN = timedelta(milliseconds=250)  # bytes of a slow line reach the disk at 
 class Carrier:
     """One of several; all that it shares with the others is handed in."""
 
-    def __init__(self, crew: Crew, desk: Desk, gate: Gate, *, pace: Pace, brake: Brake, tally: Tally, limits: Limits):
-        self._crew, self._desk, self._gate = crew, desk, gate
+    def __init__(
+        self,
+        crew: Crew,
+        desk: Desk,
+        gate: Gate,
+        writeback: Writeback,
+        *,
+        pace: Pace,
+        brake: Brake,
+        tally: Tally,
+        limits: Limits,
+    ) -> None:
+        self._crew, self._desk, self._gate, self._writeback = crew, desk, gate, writeback
         self._pace, self._brake, self._tally, self._limits = pace, brake, tally, limits
         self._buffer = memoryview(bytearray(limits.chunk_bytes))
         self._rng = Random()  # noqa: S311  spreads waits out
@@ -94,5 +106,5 @@ class Carrier:
         finally:
             answer.finish()
         if segment.here and not part.single:
-            part.flush(segment)
+            self._writeback.soon(lambda: part.flush(segment))
             part.note()

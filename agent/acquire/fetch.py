@@ -21,6 +21,7 @@ from agent.acquire.terms import Brake, Failed, Plan, Tally
 from agent.acquire.transport import Way
 from agent.acquire.verifier import Verifier
 from agent.acquire.watchdog import Watchdog
+from agent.acquire.writeback import Writeback
 
 _PATIENCE = timedelta(seconds=2)
 """For threads to leave once the fetch ends. Only a lookup of a name can hold one up for longer; it touches no file."""
@@ -66,20 +67,22 @@ def fetch(
                 halt=lambda: watchdog.cut_all(Halted()),
             )
             _share_out(plan, shelf, crew, tally, set(proven))
-            way, gate = Way(source, limits, watchdog), Gate(limits)
+            way, gate, writeback = Way(source, limits, watchdog), Gate(limits), Writeback()
             workers: list[Worker] = [
                 Verifier(crew, plan, shelf, brake=brake, limits=limits) for _ in range(limits.hashers)
             ]
             for _ in range(limits.connections):
                 desk = Desk(way, plan)
-                workers.append(Carrier(crew, desk, gate, pace=pace, brake=brake, tally=tally, limits=limits))
+                workers.append(Carrier(crew, desk, gate, writeback, pace=pace, brake=brake, tally=tally, limits=limits))
             watchdog.start()
+            writeback.start()
             let_go = brake.on_pull(crew.stop)
             try:
                 _work(crew, workers)
             finally:
                 let_go()
                 watchdog.stop()
+                writeback.stop()
     except OSError as error:
         raise _told(error, plan, partial, tally) from error
 
