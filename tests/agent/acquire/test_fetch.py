@@ -12,6 +12,8 @@ import pytest
 
 from agent.acquire.limits import Limits
 from agent.acquire.pace import Pace
+from agent.acquire.parts import Part
+from agent.acquire.shelf import Shelf
 from agent.acquire.terms import Brake, Failed, Plan, PlannedFile
 from tests.agent.acquire.fetching import KIB, LIMITS, Fetch
 from tests.hub.contents import Generated, Given, weights
@@ -110,17 +112,29 @@ def test_a_plan_of_nothing_is_done(hub: Hub, tmp_path: Path) -> None:
     assert Fetch(hub, hub.repo("org/m", {}), tmp_path).run() == "done"
 
 
-def test_open_files_are_bounded(hub: Hub, tmp_path: Path) -> None:
-    fetch = Fetch(hub, hub.repo("org/m", {f"{n}.txt": b"%d" % n for n in range(40)}), tmp_path)
-    open_at_once = []
+def test_open_files_are_bounded(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    most, lock, opened, at_once = LIMITS.connections - 1, threading.Lock(), set[int](), []
+    open_part, close = Shelf.open_part, Part.close
 
-    def count() -> None:
-        links = [Path(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")]
-        open_at_once.append(sum(link.is_symlink() and os.path.realpath(link).endswith(".part") for link in links))
+    def opening(shelf: Shelf, number: int) -> int:
+        with lock:
+            opened.add(number)
+            at_once.append(len(opened))
+        return open_part(shelf, number)
 
-    hub.fault("resolve", Fault(meanwhile=count))
+    def closing(part: Part) -> None:
+        close(part)
+        with lock:
+            opened.discard(part.number)
+
+    monkeypatch.setattr(Shelf, "open_part", opening)
+    monkeypatch.setattr(Part, "close", closing)
+    repo = hub.repo("org/m", {f"{n}.txt": b"%d" % n for n in range(40)})
+    hub.latency(0.01)  # so that every connection is at one
+    fetch = Fetch(hub, repo, tmp_path, limits=replace(LIMITS, open_files=most))
     assert fetch.run() == "done"
-    assert 0 < max(open_at_once) <= LIMITS.connections
+    assert len(at_once) == 40
+    assert max(at_once) <= most
 
 
 def test_a_source_without_ranges_gives_the_file_in_one_piece(hub: Hub, tmp_path: Path) -> None:
