@@ -26,12 +26,6 @@ ADD = f"{LIST}add/"
 
 
 @pytest.fixture
-def mara() -> Client:
-    """An operator's browser."""
-    return browsing.an_operator()
-
-
-@pytest.fixture
 def now() -> datetime:
     """Pages read the clock, so rows are made against it."""
     return instant()

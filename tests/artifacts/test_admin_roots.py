@@ -32,12 +32,6 @@ FORM = {
 
 
 @pytest.fixture
-def mara() -> Client:
-    """An operator's browser."""
-    return browsing.an_operator()
-
-
-@pytest.fixture
 def now() -> datetime:
     """Pages read the clock, so rows are made against it."""
     return instant()

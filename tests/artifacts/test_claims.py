@@ -36,18 +36,6 @@ pytestmark = pytest.mark.django_db
 LATER = START + 60 * SECOND
 
 
-@pytest.fixture
-def root() -> StorageRoot:
-    """A proven root."""
-    return a_root(a_server())
-
-
-@pytest.fixture
-def worker(root: StorageRoot) -> Worker:
-    """The agent of its node."""
-    return Worker(root.node)
-
-
 def test_the_oldest_job_is_given_under_a_lease(worker: Worker, root: StorageRoot, settings: Settings) -> None:
     first, _ = ordered(root), ordered(root, "org/other", now=START + SECOND)
     given = worker.take(LATER)

@@ -18,17 +18,11 @@ from nodes import control, heartbeats
 from nodes.audit import events
 from nodes.callers import Refused
 from nodes.models import Node
-from tests.artifacts.ordering import COMMIT, GIB, OPERATOR, SECOND, Worker, a_root, a_server, ordered, proof
+from tests.artifacts.ordering import COMMIT, GIB, OPERATOR, SECOND, Worker, ordered, proof
 from tests.nodes.hearing import START, told
 
 pytestmark = pytest.mark.django_db
 NOTHING = Expired(lost=0, gone=0, called=0)
-
-
-@pytest.fixture
-def root() -> StorageRoot:
-    """A proven root."""
-    return a_root(a_server())
 
 
 @pytest.fixture

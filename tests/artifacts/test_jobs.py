@@ -17,8 +17,6 @@ from tests.artifacts.ordering import (
     OPERATOR,
     SECOND,
     Worker,
-    a_root,
-    a_server,
     an_artifact,
     ordered,
     proof,
@@ -28,12 +26,6 @@ from tests.nodes.hearing import START, told
 pytestmark = pytest.mark.django_db
 LATER = START + 60 * SECOND
 VERBS = pytest.mark.parametrize("verb", [jobs.cancel, jobs.retry], ids=["cancel", "retry"])
-
-
-@pytest.fixture
-def root() -> StorageRoot:
-    """A proven root."""
-    return a_root(a_server())
 
 
 @pytest.fixture

@@ -31,12 +31,6 @@ USUAL: dict[str, Any] = {"repo_id": "org/model", "now": START}
 LATER = START + 60 * SECOND
 
 
-@pytest.fixture
-def root() -> StorageRoot:
-    """A proven root."""
-    return a_root(a_server())
-
-
 def acquire(root: StorageRoot, by: Caller = OPERATOR, **said: Any) -> tuple[Job, bool]:
     """Order the usual snapshot, or as told."""
     return orders.acquire(root, **USUAL | {"by": by} | said)

@@ -15,18 +15,12 @@ from artifacts import jobs, leases, progress
 from artifacts.models import Job, StorageRoot
 from nodes.audit import events
 from nodes.callers import Refused
-from tests.artifacts.ordering import COMMIT, GIB, OPERATOR, SECOND, Worker, a_root, a_server, ordered
+from tests.artifacts.ordering import COMMIT, GIB, OPERATOR, SECOND, Worker, a_server, ordered
 from tests.nodes.hearing import START, speaker, told
 
 pytestmark = pytest.mark.django_db
 OTHER = "beef" + "0" * 36
 HALF: dict[str, Any] = {"bytes_total": 2 * GIB, "bytes_done": GIB}
-
-
-@pytest.fixture
-def root() -> StorageRoot:
-    """A proven root."""
-    return a_root(a_server())
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from tests.artifacts.ordering import (
     OPERATOR,
     SECOND,
     Worker,
-    a_root,
     a_server,
     ordered,
 )
@@ -24,18 +23,6 @@ from tests.nodes.hearing import START, told
 
 pytestmark = pytest.mark.django_db
 LATER = START + 60 * SECOND
-
-
-@pytest.fixture
-def root() -> StorageRoot:
-    """A proven root."""
-    return a_root(a_server())
-
-
-@pytest.fixture
-def worker(root: StorageRoot) -> Worker:
-    """The agent of its node."""
-    return Worker(root.node)
 
 
 def stored(given: wire.Job) -> Job:

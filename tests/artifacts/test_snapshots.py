@@ -16,8 +16,6 @@ from tests.artifacts.ordering import (
     MANIFEST,
     SECOND,
     Worker,
-    a_root,
-    a_server,
     an_artifact,
     ordered,
     published,
@@ -27,18 +25,6 @@ from tests.nodes.hearing import START, told
 pytestmark = pytest.mark.django_db
 LATER = START + 60 * SECOND
 OTHER = "beef" + "0" * 36
-
-
-@pytest.fixture
-def root() -> StorageRoot:
-    """A proven root."""
-    return a_root(a_server())
-
-
-@pytest.fixture
-def worker(root: StorageRoot) -> Worker:
-    """The agent of its node."""
-    return Worker(root.node)
 
 
 def stored(given: wire.Job) -> Job:

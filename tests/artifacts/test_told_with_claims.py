@@ -26,18 +26,6 @@ pytestmark = pytest.mark.django_db
 LATER = START + 60 * SECOND
 
 
-@pytest.fixture
-def root() -> StorageRoot:
-    """A proven root."""
-    return a_root(a_server())
-
-
-@pytest.fixture
-def worker(root: StorageRoot) -> Worker:
-    """The agent of its node."""
-    return Worker(root.node)
-
-
 def test_what_other_jobs_will_still_write_on_this_disk_is_told(worker: Worker, root: StorageRoot) -> None:
     """Field case 61."""
     beside = a_root(root.node, "/data/artifacts/lab")

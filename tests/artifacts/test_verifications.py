@@ -16,8 +16,6 @@ from tests.artifacts.ordering import (
     OPERATOR,
     SECOND,
     Worker,
-    a_root,
-    a_server,
     an_artifact,
     ordered,
 )
@@ -26,18 +24,6 @@ from tests.nodes.hearing import START, told
 pytestmark = pytest.mark.django_db
 LATER = START + 60 * SECOND
 ARTIFACT = ("artifact.published", "artifact.verified", "artifact.damaged", "artifact.removed")
-
-
-@pytest.fixture
-def root() -> StorageRoot:
-    """A proven root."""
-    return a_root(a_server())
-
-
-@pytest.fixture
-def worker(root: StorageRoot) -> Worker:
-    """The agent of its node."""
-    return Worker(root.node)
 
 
 def refused(act: Any, code: Code = Code.INVALID) -> Refused:
