@@ -10,25 +10,17 @@ from unfold.contrib.filters.admin import RadioFilter, TextFilter
 from agent import wire
 from artifacts import remedies
 from artifacts.models import Artifact, Job, StorageRoot
+from nodes.admin.filters import NodeTextFilter
 
 Choices = list[tuple[str, str]]
 
 
-class NodeFilter(TextFilter):  # type: ignore[misc]
+class NodeFilter(NodeTextFilter):
     """By node: its id, or part of its name."""
 
-    title = "node (name or id)"
-    parameter_name = "node"
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """What belongs to it."""
-        chosen = str(self.value() or "").strip()
-        if not chosen:
-            return queryset
-        try:
-            return queryset.filter(node_id=UUID(chosen))
-        except ValueError:
-            return queryset.filter(node__display_name__icontains=chosen)
+    def named(self, queryset: QuerySet[Any], part: str) -> QuerySet[Any]:
+        """What belongs to nodes of such a name."""
+        return queryset.filter(node__display_name__icontains=part)
 
 
 class RootFilter(TextFilter):  # type: ignore[misc]

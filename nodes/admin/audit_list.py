@@ -17,6 +17,7 @@ from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import DropdownFilter, RadioFilter, TextFilter
 
 from nodes.admin.access import ReadOnlyAdmin, clock
+from nodes.admin.filters import NodeTextFilter
 from nodes.admin.parameters import faults
 from nodes.event_types import EventType
 from nodes.markup import when
@@ -64,21 +65,12 @@ class ActorKindFilter(RadioFilter):  # type: ignore[misc]
         return queryset.filter(actor_kind=chosen) if chosen else queryset
 
 
-class NodeFilter(TextFilter):  # type: ignore[misc]
+class NodeFilter(NodeTextFilter):
     """By node: its id, or part of the name that it had."""
 
-    title = "node (name or id)"
-    parameter_name = "node"
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[AuditEvent]) -> QuerySet[AuditEvent]:
-        """The events about it."""
-        chosen = str(self.value() or "").strip()
-        if not chosen:
-            return queryset
-        try:
-            return queryset.filter(node_id=UUID(chosen))
-        except ValueError:
-            return queryset.filter(about_kind="node", about_label__icontains=chosen)
+    def named(self, queryset: QuerySet[AuditEvent], part: str) -> QuerySet[AuditEvent]:
+        """The events about nodes of such a name."""
+        return queryset.filter(about_kind="node", about_label__icontains=part)
 
 
 class DayFilter(TextFilter):  # type: ignore[misc]

@@ -1,11 +1,12 @@
 """The filters beside the node list."""
 
 from typing import Any
+from uuid import UUID
 
 from django.contrib.admin import SimpleListFilter as _SimpleListFilter
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from unfold.contrib.filters.admin import DropdownFilter, RadioFilter
+from unfold.contrib.filters.admin import DropdownFilter, RadioFilter, TextFilter
 
 from nodes.admin.access import clock
 from nodes.admin.fleet import FLAGS, is_, needs_attention
@@ -141,3 +142,24 @@ FILTERS: tuple[type[_SimpleListFilter], ...] = (
     RoleFilter,
     FlagFilter,
 )
+
+
+class NodeTextFilter(TextFilter):  # type: ignore[misc]
+    """By node, written as its id or as part of a name; subclasses say whose name, over rows that have a ``node_id``."""
+
+    title = "node (name or id)"
+    parameter_name = "node"
+
+    def named(self, queryset: QuerySet[Any], part: str) -> QuerySet[Any]:
+        """The rows whose node has this in its name."""
+        raise NotImplementedError
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """What belongs to the node."""
+        chosen = str(self.value() or "").strip()
+        if not chosen:
+            return queryset
+        try:
+            return queryset.filter(node_id=UUID(chosen))
+        except ValueError:
+            return self.named(queryset, chosen)
