@@ -8,7 +8,7 @@ from pathlib import Path
 from uuid import UUID
 
 from agent import hub, marker, roots, trouble, wire
-from agent.acquire.paths import Tree
+from agent.acquire.disk.paths import Tree
 from agent.acquire.places import MARKER
 from agent.bandwidth import Bandwidth
 from agent.bounded import Bounded, StuckError

@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 
 from agent import mounts, wire
-from agent.acquire.paths import Tree
+from agent.acquire.disk.paths import Tree
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from agent.acquire.paths import Tree
+from agent.acquire.disk.paths import Tree
 from agent.acquire.places import MARKER
 from agent.footing import Fault
 

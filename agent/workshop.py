@@ -6,9 +6,11 @@ from threading import Event
 from uuid import UUID
 
 from agent import roots
-from agent.acquire import remove, source, steps
-from agent.acquire.pace import Pace
-from agent.acquire.quarantine import Quarantine
+from agent.acquire import steps
+from agent.acquire.disk import remove
+from agent.acquire.disk.quarantine import Quarantine
+from agent.acquire.fetching.pace import Pace
+from agent.acquire.hub import source
 from agent.client import Client
 from agent.clock import Clock
 from agent.config import Config

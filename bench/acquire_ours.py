@@ -15,9 +15,9 @@ from uuid import UUID, uuid4
 
 from agent import wire
 from agent.acquire import steps
-from agent.acquire.pace import Pace
-from agent.acquire.quarantine import Quarantine
-from agent.acquire.source import Source
+from agent.acquire.disk.quarantine import Quarantine
+from agent.acquire.fetching.pace import Pace
+from agent.acquire.hub.source import Source
 from agent.acquire.terms import Brake, Notes, Stopped, Tally
 
 JOB = UUID(int=1)

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 from agent import wire
 from agent.acquire import kinds, names, places
-from agent.acquire.listing import Listing
+from agent.acquire.hub.listing import Listing
 from agent.acquire.terms import Failed, Plan, PlannedFile
 
 MAX_FILES = 100_000

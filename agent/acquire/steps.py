@@ -12,13 +12,17 @@ from datetime import datetime
 from pathlib import Path
 
 from agent import wire
-from agent.acquire import audit, fetch, formats, guard, indexes, listing, partial, places, publish, remove, reuse
+from agent.acquire import places
 from agent.acquire import plan as planning
-from agent.acquire.limits import Limits
-from agent.acquire.listing import Listing
-from agent.acquire.pace import Pace
-from agent.acquire.quarantine import Quarantine, Reason
-from agent.acquire.source import Source
+from agent.acquire.content import formats, indexes
+from agent.acquire.disk import audit, guard, partial, publish, remove, reuse
+from agent.acquire.disk.quarantine import Quarantine, Reason
+from agent.acquire.fetching import fetch
+from agent.acquire.fetching.pace import Pace
+from agent.acquire.hub import listing
+from agent.acquire.hub.listing import Listing
+from agent.acquire.hub.source import Source
+from agent.acquire.line.limits import Limits
 from agent.acquire.terms import Brake, Failed, Notes, Plan, PlannedFile, Tally
 
 

@@ -9,12 +9,12 @@ from uuid import UUID, uuid4
 
 from agent import wire
 from agent.acquire import steps
-from agent.acquire.fetch import fetch
-from agent.acquire.limits import Limits
-from agent.acquire.pace import Pace
-from agent.acquire.publish import publish
-from agent.acquire.quarantine import Quarantine
-from agent.acquire.source import Source
+from agent.acquire.disk.publish import publish
+from agent.acquire.disk.quarantine import Quarantine
+from agent.acquire.fetching.fetch import fetch
+from agent.acquire.fetching.pace import Pace
+from agent.acquire.hub.source import Source
+from agent.acquire.line.limits import Limits
 from agent.acquire.terms import Brake, Failed, Notes, Plan, PlannedFile, Tally
 from agent.variables import Secret
 from tests.hub.hub import Hub

@@ -5,7 +5,7 @@ import signal
 import sys
 from pathlib import Path
 
-from agent.acquire import publish
+from agent.acquire.disk import publish
 from tests.agent.acquire.samples import JOB, NOW, order, plan_of
 
 FILES = {"config.json": b"{}", "d/e/model.safetensors": b"weights" * 1000}

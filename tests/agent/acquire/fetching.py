@@ -6,10 +6,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from agent.acquire.fetch import fetch
-from agent.acquire.limits import Limits
-from agent.acquire.pace import Pace
-from agent.acquire.source import Source
+from agent.acquire.fetching.fetch import fetch
+from agent.acquire.fetching.pace import Pace
+from agent.acquire.hub.source import Source
+from agent.acquire.line.limits import Limits
 from agent.acquire.terms import Brake, Failed, Plan, PlannedFile, Stopped, Tally
 from tests.hub import contents
 from tests.hub.hub import Hub

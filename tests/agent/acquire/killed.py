@@ -5,10 +5,10 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
-from agent.acquire.fetch import fetch
-from agent.acquire.limits import Limits
-from agent.acquire.pace import Pace
-from agent.acquire.source import Source
+from agent.acquire.fetching.fetch import fetch
+from agent.acquire.fetching.pace import Pace
+from agent.acquire.hub.source import Source
+from agent.acquire.line.limits import Limits
 from agent.acquire.terms import Brake, Plan, PlannedFile, Tally
 
 

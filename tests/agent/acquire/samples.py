@@ -10,8 +10,8 @@ from typing import Any
 from uuid import UUID
 
 from agent import wire
-from agent.acquire import publish
-from agent.acquire.listing import Listing
+from agent.acquire.disk import publish
+from agent.acquire.hub.listing import Listing
 from agent.acquire.terms import Plan, PlannedFile
 
 COMMIT = "c0ffee" + "0" * 34

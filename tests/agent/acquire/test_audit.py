@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent import wire
-from agent.acquire import audit
+from agent.acquire.disk import audit
 from agent.acquire.terms import Brake, Failed, Stopped, Tally
 from tests.agent.acquire.samples import COMMIT, published, snapshot_order
 

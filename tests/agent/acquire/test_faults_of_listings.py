@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from agent.acquire.listing import Listing, Patience, list_files
-from agent.acquire.source import Source
+from agent.acquire.hub.listing import Listing, Patience, list_files
+from agent.acquire.hub.source import Source
 from agent.acquire.terms import Brake, Failed, Stopped
 from agent.variables import Secret
 from tests.agent.acquire.acquiring import FILES, REPO, Told, always, let_go_wrong, once

@@ -8,8 +8,9 @@ from uuid import uuid4
 import pytest
 
 from agent import wire
-from agent.acquire import listing, plan
-from agent.acquire.source import Source
+from agent.acquire import plan
+from agent.acquire.hub import listing
+from agent.acquire.hub.source import Source
 from agent.acquire.terms import Failed, Plan
 from tests.agent.acquire.acquiring import FILES, REPO
 from tests.hub.faults import Fault

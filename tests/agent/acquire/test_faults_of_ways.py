@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from agent.acquire.source import Source
+from agent.acquire.hub.source import Source
 from agent.acquire.terms import Failed
 from agent.variables import Secret
 from tests.agent.acquire.acquiring import FILES, REPO, bytes_of, lying_in

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.acquire.limits import Limits
-from agent.acquire.pace import Pace
-from agent.acquire.parts import Part
-from agent.acquire.shelf import Shelf
+from agent.acquire.fetching.pace import Pace
+from agent.acquire.fetching.parts import Part
+from agent.acquire.fetching.shelf import Shelf
+from agent.acquire.line.limits import Limits
 from agent.acquire.terms import Brake, Failed, Plan, PlannedFile
 from tests.agent.acquire.fetching import KIB, LIMITS, Fetch
 from tests.hub.contents import Generated, Given, weights
@@ -210,7 +210,7 @@ def test_a_disk_that_refuses_is_told_and_what_landed_is_kept(
 
     fetch = Fetch(hub, hub.repo("org/m", {BIG: weights(BIG_BYTES)}), tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr("agent.acquire.parts.os.pwrite", pwrite)
+        patch.setattr("agent.acquire.fetching.parts.os.pwrite", pwrite)
         assert fetch.run() == code
     if code == "insufficient_capacity":
         assert fetch.failed.numbers["free_bytes"] > 0

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.acquire import formats
+from agent.acquire.content import formats
 from agent.acquire.terms import Failed
 from agent.wire import Format
 from tests.agent.acquire.samples import safetensors
@@ -202,7 +202,7 @@ def test_a_zip_that_claims_an_enormous_list_is_not_read(tmp_path: Path) -> None:
 
 
 def test_a_zip_of_very_many_members_is_not_walked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent.acquire.zips._MOST_MEMBERS", 3)
+    monkeypatch.setattr("agent.acquire.content.zips._MOST_MEMBERS", 3)
     judge(tmp_path, "x.npz", zipped({f"{n}.npy": npy("'<f4'") for n in range(3)}), set())
     with pytest.raises(Failed, match="'archive'"):
         judge(tmp_path, "x.npz", zipped({f"{n}.npy": npy("'<f4'") for n in range(4)}), set())

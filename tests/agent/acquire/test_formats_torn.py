@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.acquire import formats, safetensors
-from agent.acquire.safetensors import Damaged
+from agent.acquire.content import formats, safetensors
+from agent.acquire.content.safetensors import Damaged
 from tests.agent.acquire import samples
 from tests.agent.acquire.test_formats import TORCH, npy, tarred, zipped
 from tests.agent.acquire.test_pickles import Command

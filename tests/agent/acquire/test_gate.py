@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from agent.acquire.faults import Held
-from agent.acquire.gate import Gate
-from agent.acquire.limits import Limits
+from agent.acquire.fetching.gate import Gate
+from agent.acquire.line.faults import Held
+from agent.acquire.line.limits import Limits
 from agent.acquire.terms import Failed
 
 LIMITS = Limits(tries=3, longest_hold=timedelta(seconds=60))

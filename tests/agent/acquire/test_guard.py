@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from agent import wire
-from agent.acquire import guard
-from agent.acquire.guard import Space
+from agent.acquire.disk import guard
+from agent.acquire.disk.guard import Space
 from agent.acquire.terms import Failed, Plan, PlannedFile, Tally
 from tests.agent.acquire.samples import COMMIT, order
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.acquire.indexes import check_indexes
+from agent.acquire.content.indexes import check_indexes
 from agent.acquire.terms import Failed, Plan
 from tests.agent.acquire.samples import COMMIT, plan_of
 

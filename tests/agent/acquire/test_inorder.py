@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent.acquire.inorder import InOrder
+from agent.acquire.fetching.inorder import InOrder
 from agent.acquire.terms import PlannedFile
 
 DATA = bytes(range(256)) * 40

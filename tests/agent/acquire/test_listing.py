@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import trustme
 
-from agent.acquire import questions
-from agent.acquire.listing import Patience, list_files
-from agent.acquire.source import Source
+from agent.acquire.hub import questions
+from agent.acquire.hub.listing import Patience, list_files
+from agent.acquire.hub.source import Source
 from agent.acquire.terms import Brake, Failed, Stopped
 from agent.variables import Secret
 from tests.hub.faults import Fault
@@ -48,7 +48,7 @@ def children() -> list[Path]:
             parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
         except OSError:
             continue
-        if b"agent.acquire.inquiry" in words and int(parent) == os.getpid():
+        if b"agent.acquire.hub.inquiry" in words and int(parent) == os.getpid():
             found.append(process)
     return found
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agent.acquire import manifest
-from agent.acquire.paths import Tree
+from agent.acquire.disk import manifest
+from agent.acquire.disk.paths import Tree
 from tests.agent.acquire.samples import COMMIT, NOW, OTHER_COMMIT, order, plan_of
 
 FILES = {"config.json": b"{}", "model.safetensors": b"weights"}

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.acquire import names
-from agent.acquire.paths import Tree
+from agent.acquire.disk.paths import Tree
 
 HOSTILE = [
     "",

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.acquire.fetch import fetch
-from agent.acquire.pace import Pace
-from agent.acquire.source import Source
+from agent.acquire.fetching.fetch import fetch
+from agent.acquire.fetching.pace import Pace
+from agent.acquire.hub.source import Source
 from agent.acquire.terms import Brake, Failed, Plan, PlannedFile, Tally
 from tests.agent.acquire.fetching import LIMITS
 

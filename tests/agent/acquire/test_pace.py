@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from agent.acquire.pace import SLOWEST, Pace
+from agent.acquire.fetching.pace import SLOWEST, Pace
 from agent.acquire.terms import Brake, Stopped
 
 MEGABYTE = 1_000_000

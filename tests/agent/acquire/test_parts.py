@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.acquire.parts import Part
-from agent.acquire.segments import Segment
-from agent.acquire.shelf import Shelf
+from agent.acquire.fetching.parts import Part
+from agent.acquire.fetching.segments import Segment
+from agent.acquire.fetching.shelf import Shelf
 from agent.acquire.terms import Plan, PlannedFile
 from tests.agent.acquire.fetching import KIB, LIMITS
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.acquire import paths
-from agent.acquire.paths import Tree
+from agent.acquire.disk import paths
+from agent.acquire.disk.paths import Tree
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agent.acquire.pickles import is_pickle
+from agent.acquire.content.pickles import is_pickle
 from tests.agent.acquire.samples import safetensors
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.acquire import plan
-from agent.acquire.listing import Listing
+from agent.acquire.hub.listing import Listing
 from agent.acquire.terms import Failed, PlannedFile
 from tests.agent.acquire.samples import COMMIT, listing, order, planned
 

@@ -11,7 +11,7 @@ import pytest
 from huggingface_hub import ModelCard, get_local_safetensors_metadata
 
 from agent import wire
-from agent.acquire import paths, publish, remove
+from agent.acquire.disk import paths, publish, remove
 from agent.acquire.terms import Failed
 from tests.agent.acquire.dying import FILES
 from tests.agent.acquire.samples import (

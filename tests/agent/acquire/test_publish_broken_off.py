@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.acquire import paths, publish
+from agent.acquire.disk import paths, publish
 from agent.acquire.terms import Failed
 from tests.agent.acquire.dying import FILES
 from tests.agent.acquire.samples import COMMIT, fetched, plan_of

@@ -12,8 +12,8 @@ from uuid import UUID
 import pytest
 
 from agent import wire
-from agent.acquire import paths
-from agent.acquire.quarantine import Quarantine
+from agent.acquire.disk import paths
+from agent.acquire.disk.quarantine import Quarantine
 from tests.agent.acquire.samples import JOB, NOW, planned
 
 BAD = b"wrong bytes"

@@ -2,10 +2,10 @@
 
 import pytest
 
-from agent.acquire import reach
-from agent.acquire.listing import Patience, list_files
-from agent.acquire.reach import Reach
-from agent.acquire.source import Source
+from agent.acquire.hub import reach
+from agent.acquire.hub.listing import Patience, list_files
+from agent.acquire.hub.reach import Reach
+from agent.acquire.hub.source import Source
 from agent.acquire.terms import Failed
 from tests.hub.faults import Fault
 from tests.hub.hub import Hub

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agent.acquire import refusals
-from agent.acquire.refusals import Fault
-from agent.acquire.source import Source
+from agent.acquire.hub import refusals
+from agent.acquire.hub.refusals import Fault
+from agent.acquire.hub.source import Source
 from agent.variables import Secret
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)

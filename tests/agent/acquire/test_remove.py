@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from agent import wire
-from agent.acquire import remove
+from agent.acquire.disk import remove
 from agent.acquire.terms import Brake, Failed, Stopped
 from tests.agent.acquire.samples import COMMIT, JOB, OTHER_COMMIT, fetched, published, snapshot_order
 from tests.parts import disks

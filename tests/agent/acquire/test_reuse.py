@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.acquire import paths, reuse
+from agent.acquire.disk import paths, reuse
 from agent.acquire.terms import Brake, Plan, PlannedFile, Stopped, Tally
 from tests.agent.acquire.samples import COMMIT, OTHER_COMMIT, plan_of, published
 

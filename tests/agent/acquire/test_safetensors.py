@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agent.acquire import safetensors as format_
-from agent.acquire.safetensors import Damaged
+from agent.acquire.content import safetensors as format_
+from agent.acquire.content.safetensors import Damaged
 from tests.agent.acquire.samples import safetensors, tensor
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.acquire.segments import Segment, Segments, Span
+from agent.acquire.fetching.segments import Segment, Segments, Span
 
 
 def took(segments: Segments) -> Segment:

@@ -9,7 +9,8 @@ from uuid import UUID, uuid4
 import pytest
 
 from agent import wire
-from agent.acquire import guard, remove, steps
+from agent.acquire import steps
+from agent.acquire.disk import guard, remove
 from agent.acquire.terms import Failed, Plan
 from tests.agent.acquire.acquiring import (
     BIG,

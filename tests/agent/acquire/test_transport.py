@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 import trustme
 
-from agent.acquire.faults import Fault
-from agent.acquire.reach import Reach
-from agent.acquire.redirects import Desk
-from agent.acquire.source import Source, origin
+from agent.acquire.hub.reach import Reach
+from agent.acquire.hub.source import Source, origin
+from agent.acquire.line.faults import Fault
+from agent.acquire.line.redirects import Desk
+from agent.acquire.line.transport import Line, Way
+from agent.acquire.line.watchdog import Watchdog
 from agent.acquire.terms import Failed
-from agent.acquire.transport import Line, Way
-from agent.acquire.watchdog import Watchdog
 from agent.variables import Secret
 from tests.agent.acquire.fetching import LIMITS, Fetch, plan_of
 from tests.agent.acquire.proxies import Proxy

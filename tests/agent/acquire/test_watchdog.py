@@ -2,8 +2,8 @@
 
 from datetime import timedelta
 
-from agent.acquire.faults import Fault, Halted
-from agent.acquire.watchdog import Watchdog
+from agent.acquire.line.faults import Fault, Halted
+from agent.acquire.line.watchdog import Watchdog
 
 
 class Line:

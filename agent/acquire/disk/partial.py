@@ -1,0 +1,55 @@
+"""What a job's partial folder belongs to: written down before its first byte, compared before anything is resumed."""
+
+import json
+from pathlib import Path
+from uuid import UUID
+
+from agent.acquire import places
+from agent.acquire.disk import remove
+from agent.acquire.disk.paths import Tree
+from agent.acquire.terms import Plan
+
+NAME = "job.json"
+_MODE = 0o600
+_MAX_BYTES = 4096
+
+
+def take(root: Path, job_id: UUID, plan: Plan) -> Path:
+    """The job's partial folder, ready for this plan. What lies there for another plan, or for none, is thrown away."""
+    place = places.partial(job_id)
+    said = {"repo_id": plan.repo_id, "commit": plan.commit, "plan_digest": plan.digest}
+    with places.writing(root, "preparing the job's folder"):
+        with Tree(root) as tree:
+            other = tree.stat(place) is not None and _said(tree, place) != said
+        if other:
+            remove.forget(root, [job_id])
+        with Tree(root) as tree:
+            if tree.stat(f"{place}/{NAME}") is None:
+                tree.mkdirs(place, 0o750)
+                tree.write(f"{place}/{NAME}", (json.dumps(said) + "\n").encode(), _MODE)
+                tree.sync(place)
+    return root / place
+
+
+def held_bytes(root: Path, job_id: UUID, plan: Plan) -> int:
+    """How much of the plan this job has on the disk already, verified or not: a guess for the guard, bounded by it."""
+    place = places.partial(job_id)
+    with places.writing(root, "measuring what is here"), Tree(root) as tree:
+        if tree.stat(place) is None or _said(tree, place).get("plan_digest") != plan.digest:
+            return 0
+        blocks = sum(min(found.st_blocks * 512, found.st_size) for name, found in tree.files(place) if not _ours(name))
+    return min(blocks, plan.bytes)
+
+
+def _ours(name: str) -> bool:
+    """Whether a file there holds what we say about bytes, and none of them."""
+    return name == NAME or (name.startswith("parts/") and name.endswith(".json"))
+
+
+def _said(tree: Tree, place: str) -> dict[str, str]:
+    """What is written there; nothing where it cannot be believed."""
+    try:
+        said = json.loads(tree.read(f"{place}/{NAME}", _MAX_BYTES))
+    except (FileNotFoundError, ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}

@@ -1,0 +1,210 @@
+"""Finds files that lie on this server already, and brings them into a snapshot once their bytes are proven."""
+
+import errno
+import fcntl
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from agent.acquire import places
+from agent.acquire.disk import digests, manifest
+from agent.acquire.disk.paths import Tree
+from agent.acquire.terms import Brake, Plan, PlannedFile, Tally
+
+_FICLONE = 0x40049409  # share the blocks of another file, on file systems that can
+_CANNOT_LINK = (errno.EXDEV, errno.EMLINK, errno.EPERM, errno.EACCES, errno.EOPNOTSUPP, errno.ENOSYS)
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def find(plan: Plan, *, root: Path, hf_cache: Path) -> dict[str, Path]:
+    """By the plan's names, files elsewhere that should have the same bytes: published here, or in the Hub's cache.
+
+    Nothing is believed yet, and what cannot be read is no candidate.
+    """
+    wanted = {(file.digest, file.size): file.path for file in plan.files}  # equal files: one is copied from the other
+    known: dict[tuple[str, int], Path] = {}
+    for key, path in _published(root, skip=plan.snapshot):
+        if key in wanted:
+            known.setdefault(key, path)
+    if len(known) < len(wanted):
+        for path in _cached(hf_cache, {digest for digest, _ in wanted}):
+            with suppress(OSError):
+                found = path.lstat()
+                if stat.S_ISREG(found.st_mode) and (path.name, found.st_size) in wanted:
+                    known.setdefault((path.name, found.st_size), path)
+    return {file.path: known[key] for file in plan.files if file.size and (key := (file.digest, file.size)) in known}
+
+
+def take(file: PlannedFile, source: Path, target: Path, brake: Brake, tally: Tally, *, root: Path) -> bool:
+    """Bring ``source`` to ``target``, a path below ``root``; False where its bytes are not the planned ones.
+
+    Linked where ``source`` is a read-only file that we published in this root, on the same mount, else copied. OSError
+    when the root's disk refuses.
+    """
+    try:
+        fd = _opened(source, root)
+    except OSError:
+        return False
+    counted = _Counted(tally)
+    goal = str(target.relative_to(root))
+    folder = goal.rpartition("/")[0]
+    try:
+        with Tree(root) as tree:
+            tree.mkdirs(folder)
+            temporary = f"{folder}/.taking-{secrets.token_hex(8)}"
+            try:
+                taken = _link(tree, fd, file, source, temporary, brake, counted)
+                if taken is None:
+                    counted.take_back()
+                    taken = _copy(tree, fd, file, temporary, brake, counted)
+                if taken:
+                    if tree.stat(goal) is not None:
+                        tree.unlink(goal)
+                    tree.rename(temporary, goal)
+                    counted.bytes = 0
+                    tally.add(files=1)
+                return taken
+            finally:
+                counted.take_back()
+                if tree.stat(temporary) is not None:
+                    tree.unlink(temporary)
+    finally:
+        os.close(fd)
+
+
+def _opened(source: Path, root: Path) -> int:
+    """In the root no link is followed on the way, either: what lies behind one is none of our snapshots."""
+    if not source.is_relative_to(root):
+        return os.open(source, _READ)
+    with Tree(root) as tree:
+        return tree.open(str(source.relative_to(root)))
+
+
+class _Counted:
+    """Bytes told to a tally as they come, which can be taken back."""
+
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+        self.bytes = 0
+
+    def read_on(self, count: int) -> None:
+        """So many more."""
+        self.bytes += count
+        self._tally.add(done=count, reused=count)
+
+    def take_back(self) -> None:
+        """None of them counts."""
+        self._tally.add(done=-self.bytes, reused=-self.bytes)
+        self.bytes = 0
+
+
+def _published(root: Path, *, skip: str) -> Iterator[tuple[tuple[str, int], Path]]:
+    """What the manifests of this root's snapshots list."""
+    with suppress(OSError), Tree(root) as tree:
+        for snapshot in _snapshots(tree, places.MODELS, depth=3):
+            if snapshot == skip:
+                continue
+            with suppress(OSError, ValueError, msgspec.MsgspecError):
+                listed, _, _ = manifest.read(tree, snapshot)
+                for entry in listed.files:
+                    yield (entry.planned.digest, entry.size), root / snapshot / entry.path
+
+
+def _snapshots(tree: Tree, path: str, depth: int) -> Iterator[str]:
+    """Folders below models/ that hold a manifest: models/<organisation>/<name>/<commit>, or one name less."""
+    with suppress(OSError):
+        names = tree.names(path)
+        if manifest.NAME in names or manifest.OTHER_NAME in names:
+            yield path
+        elif depth:
+            for name in names:
+                yield from _snapshots(tree, f"{path}/{name}", depth - 1)
+
+
+def _cached(hf_cache: Path, digests_wanted: set[str]) -> Iterator[Path]:
+    """Blobs of the Hub library's cache, which are named by their digest; HF_HOME keeps it in hub/."""
+    for cache in (hf_cache / "hub", hf_cache):
+        with suppress(OSError):
+            for repository in sorted(cache.iterdir()):
+                if repository.name.startswith(("models--", "datasets--", "spaces--")):
+                    with suppress(OSError):
+                        for blob in os.listdir(repository / "blobs"):
+                            if blob in digests_wanted:
+                                yield repository / "blobs" / blob
+
+
+def _ours(fd: int, source: Path, root: Path) -> bool:
+    """Only what nobody may write to is given a second name: a change would show in both places."""
+    found = os.fstat(fd)
+    return (
+        source.is_relative_to(root / places.MODELS)
+        and stat.S_ISREG(found.st_mode)
+        and found.st_uid == os.geteuid()
+        and not found.st_mode & 0o222
+    )
+
+
+def _link(
+    tree: Tree, fd: int, file: PlannedFile, source: Path, temporary: str, brake: Brake, counted: _Counted
+) -> bool | None:
+    """None where it is not ours or the file system does not link."""
+    if not _ours(fd, source, tree.root):
+        return None
+    try:
+        tree.link(str(source.relative_to(tree.root)), temporary)
+    except OSError as error:
+        if error.errno in _CANNOT_LINK:
+            return None
+        raise
+    made = tree.stat(temporary)
+    return made is not None and os.path.samestat(made, os.fstat(fd)) and _proven(fd, file, brake, counted)
+
+
+def _copy(tree: Tree, fd: int, file: PlannedFile, temporary: str, brake: Brake, counted: _Counted) -> bool:
+    if not stat.S_ISREG(os.fstat(fd).st_mode) or os.fstat(fd).st_size != file.size:
+        return False
+    made = tree.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+    try:
+        if not _shared(fd, made) and not _written(fd, made, file, brake):
+            return False
+        # What was written is what is proven, not what was read.
+        return _proven(made, file, brake, counted)
+    finally:
+        os.close(made)
+
+
+def _shared(fd: int, made: int) -> bool:
+    try:
+        fcntl.ioctl(made, _FICLONE, fd)
+    except OSError:
+        return False
+    return True
+
+
+def _written(fd: int, made: int, file: PlannedFile, brake: Brake) -> bool:
+    at = 0
+    while at < file.size:
+        brake.check()
+        try:
+            chunk = os.pread(fd, digests.CHUNK_BYTES, at)
+        except OSError:
+            return False  # the candidate cannot be read; the Hub has it still
+        if not chunk:
+            return False
+        view = memoryview(chunk)
+        while view:
+            view = view[os.write(made, view) :]
+        at += len(chunk)
+    return True
+
+
+def _proven(fd: int, file: PlannedFile, brake: Brake, counted: _Counted) -> bool:
+    try:
+        return digests.of(fd, file, brake=brake, read_on=counted.read_on) == file.digest
+    except OSError:
+        return False

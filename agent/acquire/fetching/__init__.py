@@ -1,0 +1,1 @@
+"""Brings the bytes of a plan over many connections, each byte hashed once."""

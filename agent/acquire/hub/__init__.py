@@ -1,0 +1,1 @@
+"""What a repository holds, asked of the Hub, whose word is not trusted."""
