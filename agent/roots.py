@@ -23,7 +23,7 @@ from agent.wire import Reading
 
 T = TypeVar("T")
 
-_FOLDER_MODE = 0o750
+_FOLDER_MODE = 0o755  # whoever runs a model passes here
 
 _lines: dict[tuple[str, str], Bounded] = {}
 """One line to each root for looks and one for writes: the file systems of a process are the process's, and a call

@@ -103,6 +103,7 @@ def acquire(task: Task, order: wire.AcquireOrder) -> wire.Result:
     remove.finish_removals(task.root)
     here = _here_already(task, order, plan)
     if here is not None:
+        publish.let_read(plan, task.root)
         remove.forget(task.root, [task.job.id])
         return task.succeeded(published=here)
     publish.check_way(plan, task.root)

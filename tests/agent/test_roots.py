@@ -74,7 +74,7 @@ def test_an_approval_makes_the_folder_marks_it_and_tells_its_device(ground: Grou
     assert (proof.filesystem, proof.mount_point) == ("ext4", "/")
     assert proof.free_bytes.value
     assert proof.total_bytes.value
-    assert folder.stat().st_mode & 0o777 == 0o750
+    assert [path.stat().st_mode & 0o777 for path in (folder, folder.parent)] == [0o755, 0o755]
     marker = folder / MARKER
     assert marker.stat().st_mode & 0o777 == 0o444
     said = json.loads(marker.read_text())

@@ -5,7 +5,7 @@ from pathlib import Path
 from uuid import UUID
 
 from agent.acquire import places
-from agent.acquire.disk import remove
+from agent.acquire.disk import access, remove
 from agent.acquire.disk.paths import Tree
 from agent.acquire.terms import Plan
 
@@ -24,8 +24,8 @@ def take(root: Path, job_id: UUID, plan: Plan) -> Path:
         if other:
             remove.forget(root, [job_id])
         with Tree(root) as tree:
+            access.make_private(tree, place)
             if tree.stat(f"{place}/{NAME}") is None:
-                tree.mkdirs(place, 0o750)
                 tree.write(f"{place}/{NAME}", (json.dumps(said) + "\n").encode(), _MODE)
                 tree.sync(place)
     return root / place

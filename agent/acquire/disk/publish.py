@@ -12,7 +12,7 @@ import msgspec
 
 from agent import wire
 from agent.acquire import places
-from agent.acquire.disk import audit, manifest, remove
+from agent.acquire.disk import access, audit, manifest, remove
 from agent.acquire.disk.paths import Tree
 from agent.acquire.plan import shown
 from agent.acquire.terms import Brake, Failed, Plan, PlannedFile, Tally
@@ -53,6 +53,8 @@ def publish(
                 bytes=plan.bytes,
                 manifest_sha256=hashlib.sha256(content).hexdigest(),
             )
+        else:
+            access.open_whole(tree, target)
         if tree.stat(job) is not None:
             remove.drop(tree, job)
         remove.drop(tree, f"{places.REMOVED}/{partial.name}.replaced")
@@ -89,6 +91,12 @@ def present(
     """The snapshot, if it lies published already: by manifest and sizes; ``thorough`` reads every byte of it."""
     with places.writing(root, "looking for the snapshot"), Tree(root) as tree:
         return _found(tree, plan, thorough=thorough, brake=brake, tally=tally)
+
+
+def let_read(plan: Plan, root: Path) -> None:
+    """Let everybody read the snapshot that lies published, where an earlier agent left it to itself."""
+    with places.writing(root, "letting the snapshot be read"), Tree(root) as tree:
+        access.open_whole(tree, plan.snapshot)
 
 
 def _found(
@@ -175,13 +183,15 @@ def _settle(tree: Tree, path: str, size: int, *, flush: bool) -> None:
 
 
 def _move(tree: Tree, ready: str, target: str, *, aside: str, step: Step) -> None:
-    tree.mkdirs(target.rpartition("/")[0])
+    place = target.rpartition("/")[0]
+    tree.mkdirs(place)
+    access.open_way(tree, place)
     step("parents")
     if tree.stat(target) is not None:  # it is not this snapshot, or not whole: nobody may go on reading it
         remove.set_aside(tree, target, aside)
         step("replaced")
     tree.rename(ready, target)
     step("renamed")
-    tree.sync(target.rpartition("/")[0])
+    tree.sync(place)
     tree.sync(ready.rpartition("/")[0])
     step("synced")

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from agent import wire
 from agent.acquire import places
+from agent.acquire.disk import access
 from agent.acquire.disk.paths import Tree
 from agent.acquire.terms import Brake, Failed, Stopped
 
@@ -70,7 +71,7 @@ def forget(root: Path, job_ids: Iterable[UUID]) -> None:
 
 def set_aside(tree: Tree, path: str, aside: str) -> None:
     """One rename, and nobody finds it any more."""
-    tree.mkdirs(places.REMOVED)
+    access.make_private(tree, places.REMOVED)
     drop(tree, aside)
     tree.rename(path, aside)
     tree.sync(places.REMOVED)
