@@ -5,17 +5,21 @@ begins it anew, or hands it to quarantine.
 """
 
 import threading
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 
+from agent.acquire.fetching.ease import Ease
 from agent.acquire.fetching.parts import Part
+from agent.acquire.fetching.roster import Roster
 from agent.acquire.fetching.segments import Segment
 from agent.acquire.fetching.shelf import Shelf
 from agent.acquire.line.faults import Halted, Restart
 from agent.acquire.line.limits import Limits
 from agent.acquire.terms import Brake, Failed, Plan, PlannedFile, Tally
+
+_LOOK_AGAIN = timedelta(milliseconds=250)  # whether a resting connection is wanted again
 
 Mismatch = Callable[[PlannedFile, Path, str], None]
 
@@ -31,6 +35,7 @@ class Crew:
         *,
         brake: Brake,
         tally: Tally,
+        ease: Ease,
         still: Callable[[], None],
         mismatch: Mismatch,
         halt: Callable[[], None],
@@ -41,20 +46,17 @@ class Crew:
         self._lock = threading.Lock()
         self._piece = threading.Condition(self._lock)  # there may be something to fetch
         self._backlog = threading.Condition(self._lock)  # there may be something to hash
+        self._spare = threading.Condition(self._lock)  # there may be use for one more connection
         self._end = threading.Condition(self._lock)
-        self._pending: deque[int] = deque()  # files to begin, the largest first
-        self._proofs: deque[int] = deque()  # files that an earlier run left as whole
-        self._active: list[Part] = []
-        self._room = limits.open_files
-        self._left = 0
+        self._ease = ease
+        self._carrying = 0  # threads that bring a piece
+        self._roster = Roster(plan, limits)
         self._halted = threading.Event()
         self._fault: BaseException | None = None
 
     def sign_on(self, pending: list[int], proofs: list[int]) -> None:
         """The files to fetch, and those to prove."""
-        self._pending.extend(sorted(pending, key=lambda number: -self._plan.files[number].size))
-        self._proofs.extend(proofs)
-        self._left = len(pending) + len(proofs)
+        self._roster.sign_on(pending, proofs)
 
     def check(self) -> None:
         """Raises what ends the fetch."""
@@ -88,7 +90,7 @@ class Crew:
 
     def wind_up(self) -> None:
         """After the threads are gone: write down what has landed, and raise what ended the fetch."""
-        for part in self._active:
+        for part in self._roster.active:
             with suppress(OSError):  # a full disk, which is told already
                 part.note()
             part.close()
@@ -101,13 +103,15 @@ class Crew:
         while True:
             with self._lock:
                 while not self._over:
-                    part = self._with_pieces(mine)
+                    if self._carrying >= self._ease.connections:
+                        self._spare.wait(_LOOK_AGAIN.total_seconds())
+                        continue
+                    part = self._roster.to_fetch(mine)
                     if part is not None and (segment := part.segments.take()) is not None:
                         part.users += 1
+                        self._carrying += 1
                         return part, segment
-                    if self._pending and self._room > 0:
-                        number = self._pending.popleft()
-                        self._room -= 1
+                    if (number := self._roster.begin()) is not None:
                         break
                     self._piece.wait()
                 else:
@@ -118,13 +122,12 @@ class Crew:
         """A file with bytes to read again, or the number of one to prove; None: all done."""
         with self._lock:
             while not self._over:
-                if self._proofs:
-                    return self._proofs.popleft()
-                for part in self._active:
-                    if part.wants_hashing:
-                        part.users += 1
-                        part.hashing = True
-                        return part
+                if (number := self._roster.to_prove()) is not None:
+                    return number
+                if (part := self._roster.to_hash()) is not None:
+                    part.users += 1
+                    part.hashing = True
+                    return part
                 self._backlog.wait()
         return None
 
@@ -153,8 +156,10 @@ class Crew:
             part.users -= 1
             if segment is None:
                 part.hashing = False
-            elif not segment.here:
-                part.segments.give_back(segment)
+            else:
+                self._carrying -= 1
+                if not segment.here:
+                    part.segments.give_back(segment)
             alone = part.users == 0 and not self._halted.is_set() and (part.anew is not None or part.hash.whole)
             part.closing = alone
             if not alone:
@@ -174,18 +179,15 @@ class Crew:
             self._tally.add(done=-file.size)
             self._shelf.drop_whole(file)
         with self._lock:
-            if right:
-                self._left -= 1
-            else:
-                self._pending.append(number)
+            self._roster.proven(number, right)
             self._wake()
 
     @property
     def _over(self) -> bool:
-        return self._left == 0 or self._halted.is_set()
+        return self._roster.left == 0 or self._halted.is_set()
 
     def _wake(self) -> None:
-        for waiting in (self._piece, self._backlog, self._end):
+        for waiting in (self._piece, self._spare, self._backlog, self._end):
             waiting.notify_all()
 
     def _offer(self, part: Part) -> None:
@@ -195,21 +197,13 @@ class Crew:
         if part.wants_hashing:
             self._backlog.notify()
 
-    def _with_pieces(self, mine: Part | None) -> Part | None:
-        ready = [part for part in self._active if part.wants_bytes]
-        if mine in ready:
-            return mine
-        if self._pending and self._room > 0:
-            return None
-        return max(ready, key=lambda part: part.segments.left, default=None)
-
     def _begin(self, number: int) -> Part:
         self._still()
         part = Part(number, self._plan, self._shelf, self._limits)
         self._tally.add(done=part.open())
         with self._lock:
             part.users += 1
-            self._active.append(part)
+            self._roster.active.append(part)
         self.leave(part, None)
         return part
 
@@ -231,7 +225,7 @@ class Crew:
                 return
             part.close()
             with self._lock:
-                self._active.remove(part)
+                self._roster.active.remove(part)
             self._mismatch(file, self._shelf.part_path(part.number), part.hash.hex)
             self._shelf.drop_part(part.number)
             self._tally.add(done=-file.size)
@@ -239,10 +233,8 @@ class Crew:
         part.keep()
         self._tally.add(files=1)
         with self._lock:
-            self._active.remove(part)
-            self._room += 1
-            self._left -= 1
+            self._roster.done(part)
             if self._over:
                 self._wake()
-            elif self._pending:
+            elif self._roster.may_begin:
                 self._piece.notify()

@@ -10,6 +10,7 @@ from pathlib import Path
 from agent.acquire import places
 from agent.acquire.fetching.carrier import Carrier
 from agent.acquire.fetching.crew import Crew, Mismatch
+from agent.acquire.fetching.ease import Ease
 from agent.acquire.fetching.gate import Gate
 from agent.acquire.fetching.pace import Pace
 from agent.acquire.fetching.shelf import Shelf
@@ -62,6 +63,7 @@ def fetch(
                 limits,
                 brake=brake,
                 tally=tally,
+                ease=Ease(tally, limits),
                 still=still,
                 mismatch=mismatch,
                 halt=lambda: watchdog.cut_all(Halted()),

@@ -11,6 +11,9 @@ class Limits:
     """Of one job; tests pass shorter ones."""
 
     connections: int = 8  # that bring bytes at one time
+    eased_connections: int = 3  # while this machine is slower than the line
+    fast_bytes_per_second: float = 200e6  # of all connections; below it the line is never faster than we are
+    ease_every: timedelta = timedelta(seconds=0.2)  # is looked at how fast that is
     open_files: int = 32
     segment_bytes: int = 16 * MIB  # asked for at once
     note_every: timedelta = timedelta(seconds=2)  # what came since then, or a segment, a crash costs each connection
