@@ -59,14 +59,9 @@ class Lookout:
             asked_again = {order.root_id for order in orders if order.approve and order not in before}
             self._heard = {id: heard for id, heard in self._heard.items() if id not in asked_again}
             self._drop({order.root_id for order in orders})
+            self._forget |= frozenset(forget)
         if changed or forget:
-            self.forget(forget)
-
-    def forget(self, job_ids: Sequence[UUID]) -> None:
-        """Delete these jobs' half-done files at the next look, which is due now."""
-        with self._lock:
-            self._forget |= frozenset(job_ids)
-        self.soon()
+            self.soon()
 
     def soon(self) -> None:
         """The next look is due now."""
@@ -94,10 +89,9 @@ class Lookout:
                 return
             self._looking_since = now
             work = (self._orders, self._forget - ({running.id} if running else set()))
-            busy = running.order.root_id if running else None
         self._next = now + (LOOK_EVERY_IN_A_JOB if running else LOOK_EVERY).total_seconds()
         try:
-            Thread(target=self._top, args=(*work, busy), name="roots", daemon=True).start()
+            Thread(target=self._top, args=(*work, running), name="roots", daemon=True).start()
         except RuntimeError:  # no thread to be had; the next turn tries again
             log.warning("the storage roots cannot be looked at: the system gives no more threads")
             with self._lock:
@@ -179,9 +173,9 @@ class Lookout:
                 if proof.root_id in self._proofs:
                     self._heard[proof.root_id] = (proof.approved, *_essence(proof))
 
-    def _top(self, orders: Sequence[wire.RootOrder], forget: frozenset[UUID], busy: UUID | None) -> None:
+    def _top(self, orders: Sequence[wire.RootOrder], forget: frozenset[UUID], running: wire.Job | None) -> None:
         try:
-            self._look(orders, forget, busy)
+            self._look(orders, forget, running)
         except BaseException as crash:  # noqa: BLE001  handed to the worker's loop, which ends the agent with it
             self._crash = crash
         finally:
@@ -189,11 +183,14 @@ class Lookout:
                 self._looking_since = None
             self._wake()
 
-    def _look(self, orders: Sequence[wire.RootOrder], forget: frozenset[UUID], busy: UUID | None) -> None:
-        done = True
+    def _look(self, orders: Sequence[wire.RootOrder], forget: frozenset[UUID], running: wire.Job | None) -> None:
+        done, busy = True, running.order.root_id if running else None
         for order in orders:
             proof = self._prove(order, now=self._clock.now(), probe=order.root_id != busy)
-            tidied = Tidied([]) if proof.fault is not None else self._tidying.tidy(Path(order.path), forget)
+            tidied = Tidied([])
+            if proof.fault is None:
+                tidied = self._tidying.tidy(Path(order.path), forget, running)
+                proof = replace(proof, partial_bytes=tidied.bytes)
             done = done and tidied.done
             with self._lock:
                 if order in self._orders:  # it may have been revised meanwhile

@@ -1,4 +1,4 @@
-"""Half-done files in a proven root: which jobs' lie there, and which are deleted because nobody needs them."""
+"""Half-done files in a proven root: whose they are, what room they take, and which are deleted: nobody needs them."""
 
 import logging
 from collections.abc import Callable, Collection, Sequence
@@ -7,12 +7,14 @@ from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
 
+from agent import readings, wire
 from agent.acquire.terms import Failed
 from agent.bounded import Bounded, StuckError
 
 log = logging.getLogger(__name__)
 
 WITHIN = timedelta(seconds=5)
+_TROUBLE = (Failed, OSError, StuckError, RuntimeError)
 
 
 @dataclass(frozen=True)
@@ -21,29 +23,43 @@ class Tidied:
 
     partials: list[UUID]
     done: bool = True
+    bytes: wire.Reading[int] = readings.UNSUPPORTED  # that they take, but for the running job's
 
 
 class Tidying:
     """One line to each root for looks and one for deletions, which may take their time and go on by themselves."""
 
     def __init__(
-        self, *, partials: Callable[[Path], list[UUID]], forget: Callable[[Path, Sequence[UUID]], None]
+        self,
+        *,
+        partials: Callable[[Path], list[UUID]],
+        weigh: Callable[[Path, Sequence[UUID]], int],
+        forget: Callable[[Path, Sequence[UUID]], None],
     ) -> None:
         self._partials = partials
+        self._weigh = weigh
         self._forget = forget
         self._lines: dict[Path, tuple[Bounded, Bounded]] = {}
 
-    def tidy(self, root: Path, job_ids: Collection[UUID]) -> Tidied:
-        """Forget these jobs, and list the others; a disk that errs or hangs is only told of here."""
+    def tidy(self, root: Path, job_ids: Collection[UUID], running: wire.Job | None = None) -> Tidied:
+        """Forget these jobs, list the others and weigh them; a disk that errs or hangs is only told of here."""
         listing, forgetting = self._lines.setdefault(root, (Bounded("partials"), Bounded("forget")))
         done = True
         try:
             if job_ids:
                 done = self._forgotten(forgetting, root, sorted(job_ids))
-            return Tidied(listing.call(lambda: self._partials(root), WITHIN), done)
-        except (Failed, OSError, StuckError, RuntimeError) as error:
+            left = listing.call(lambda: self._partials(root), WITHIN)
+        except _TROUBLE as error:
             log.warning("half-done files in a storage root cannot be tidied: %s", error, extra={"root": str(root)})
             return Tidied([], done)
+        idle = [job_id for job_id in left if running is None or job_id != running.id]
+        return Tidied(left, done, self._weighed(listing, root, idle))
+
+    def _weighed(self, line: Bounded, root: Path, job_ids: list[UUID]) -> wire.Reading[int]:
+        try:
+            return readings.size(line.call(lambda: self._weigh(root, job_ids), WITHIN))
+        except _TROUBLE:
+            return wire.Reading(reason="error")
 
     def _forgotten(self, line: Bounded, root: Path, job_ids: list[UUID]) -> bool:
         try:

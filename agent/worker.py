@@ -3,7 +3,7 @@
 It runs apart from the beats and on a connection of its own. The job has a thread of its own, too, and so has each look
 at the storage roots: whatever hangs there, the lease is kept or let go in time.
 
-    a turn:  look at the roots -> keep the lease -> take what ended -> tell the result -> claim
+    a turn:  keep the lease -> take what ended -> look at the roots -> tell the result -> claim
 """
 
 import logging
@@ -96,12 +96,11 @@ class Worker:
         """Do what is due; returns how long nothing will be. Never raises ``Trouble``."""
         if self._claims.came_back():  # what failed while the control plane was away is tried at once
             self._reports.afresh()
-        self._lookout.look_if_due(self._running.job if self._running else None)
         self._attend()
-        self._take_ended()
-        delivered = self._reports.deliver()
-        if delivered is not None:
-            self._delivered(delivered)
+        self._take_ended()  # before the look: the next claim tells how full the disk is now
+        self._lookout.look_if_due(self._running.job if self._running else None)
+        if self._reports.deliver() is not None:
+            self._claims.soon()
         self._claim_if_due()
         return self._wait()
 
@@ -172,11 +171,6 @@ class Worker:
             self._reports.pending = Pending(running.job, result)
         else:
             self._claims.soon()
-
-    def _delivered(self, pending: Pending) -> None:
-        if pending.result.outcome == "cancelled":
-            self._lookout.forget([pending.job.id])
-        self._claims.soon()
 
     def _claim_if_due(self) -> None:
         wait = self._claims.due_in()

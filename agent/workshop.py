@@ -7,6 +7,7 @@ from uuid import UUID
 
 from agent import roots
 from agent.acquire import steps
+from agent.acquire.disk import partial as half_done
 from agent.acquire.disk import remove
 from agent.acquire.disk.quarantine import Quarantine
 from agent.acquire.fetching.pace import Pace
@@ -34,7 +35,7 @@ def worker(
     )
     lookout = Lookout(
         prove=partial(roots.prove, ground=ground),
-        tidying=Tidying(partials=remove.partials, forget=remove.forget),
+        tidying=Tidying(partials=remove.partials, weigh=half_done.lying_bytes, forget=remove.forget),
         clock=clock,
         wake=wakes.set,
     )

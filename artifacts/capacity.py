@@ -23,6 +23,7 @@ class Capacity:
     artifact_bytes: int  # of what is published in this root
     ceiling_bytes: int | None
     room_bytes: int | None  # what one more job may bring
+    partial_bytes: int | None = None  # of what is not free: half-done files of jobs that do not run
 
 
 def of(root: StorageRoot) -> Capacity:
@@ -82,6 +83,7 @@ def _capacity(root: StorageRoot, roots: Sequence[StorageRoot], jobs: Sequence[Jo
         artifact_bytes=kept,
         ceiling_bytes=root.ceiling_bytes,
         room_bytes=max(min(left), 0) if left else None,
+        partial_bytes=root.partial_bytes,
     )
 
 

@@ -58,13 +58,15 @@ def _answer(node: Node, message: wire.Claim, by: NodeCaller, now: datetime) -> w
     roots = proofs.take(node, message.proofs, by=by, now=now)
     jobs = _queue(node)
     proven = {root.pk: root for root in roots if root.state == StorageRoot.State.VERIFIED}
+    forget = _forget(node, message.partials, now)
+    kept = [key for key in message.partials if key not in forget]
     job = _job(jobs, message, proven, by, now) if message.types else None
-    order = given.order(job, proven[job.root_id], roots, jobs) if job is not None else None
+    order = given.order(job, proven[job.root_id], roots, jobs, kept) if job is not None else None
     _note_what_waits(node, roots, _due(jobs, message.types, proven, now))
     return wire.ClaimReply(
         job=given.job(job, order) if job is not None and order is not None else None,
         roots=given.roots(roots),
-        forget=_forget(node, message.partials, now),
+        forget=forget,
         look_again_seconds=_look_again(jobs, now).total_seconds(),
     )
 
@@ -170,13 +172,13 @@ def _note_what_waits(node: Node, roots: Iterable[StorageRoot], due: Sequence[Job
 
 
 def _forget(node: Node, partials: Sequence[UUID], now: datetime) -> list[UUID]:
-    """Half-done files that no job needs: it ended well, was cancelled, failed a while ago, or is not known here."""
+    """Half-done files that no job needs: it ended well, failed or was cancelled a while ago, or is not known here."""
     if not partials:
         return []
     jobs = Job.objects.filter(node=node, pk__in=partials)
     active = jobs.filter(state__in=Job.ACTIVE)
-    failed = jobs.filter(state=Job.State.FAILED, finished_at__gt=now - settings.PARTIAL_GRACE)
-    needed = set((active | failed).values_list("pk", flat=True))
+    retriable = jobs.filter(state__in=Job.RETRIABLE, finished_at__gt=now - settings.PARTIAL_GRACE)
+    needed = set((active | retriable).values_list("pk", flat=True))
     return [key for key in dict.fromkeys(partials) if key not in needed]
 
 

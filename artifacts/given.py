@@ -62,15 +62,22 @@ def job(job: Job, order: Order) -> wire.Job:
     )
 
 
-def order(job: Job, root: StorageRoot, roots: Iterable[StorageRoot], jobs: Sequence[Job]) -> Order:
-    """What the job is about; ``roots`` and ``jobs`` are all of its node, for the room that they take."""
+def order(
+    job: Job, root: StorageRoot, roots: Iterable[StorageRoot], jobs: Sequence[Job], partials: Sequence[UUID]
+) -> Order:
+    """What the job is about; ``roots`` and ``jobs`` are all of its node, for the room that they take.
+
+    ``partials`` are the jobs whose half-done files are kept there.
+    """
     if job.artifact is None or job.type == wire.ACQUIRE:
-        return _acquire(job, root, roots, [other for other in jobs if other.pk != job.pk])
+        return _acquire(job, root, roots, [other for other in jobs if other.pk != job.pk], partials)
     kind = wire.VerifyOrder if job.type == wire.VERIFY else wire.RemoveOrder
     return kind(**_snapshot(job.artifact, root))
 
 
-def _acquire(job: Job, root: StorageRoot, roots: Iterable[StorageRoot], others: Sequence[Job]) -> wire.AcquireOrder:
+def _acquire(
+    job: Job, root: StorageRoot, roots: Iterable[StorageRoot], others: Sequence[Job], partials: Sequence[UUID]
+) -> wire.AcquireOrder:
     kept = capacity.artifact_bytes([root.pk]).get(root.pk, 0) if root.ceiling_bytes is not None else 0
     return wire.AcquireOrder(
         root_id=root.pk,
@@ -86,7 +93,19 @@ def _acquire(job: Job, root: StorageRoot, roots: Iterable[StorageRoot], others: 
         reserve_bytes=reserves.in_bytes(root) or 0,
         reserved_bytes=capacity.reserved_bytes(root, roots, others),
         room_bytes=capacity.ceiling_room(root, kept, others),
+        expendable=_expendable(root, partials),
     )
+
+
+def _expendable(root: StorageRoot, partials: Sequence[UUID]) -> list[UUID]:
+    """Cancelled jobs whose half-done files lie in the root, the longest cancelled first.
+
+    Nobody wants them now: they are kept for another try only as long as their room is not needed.
+    """
+    if not partials:
+        return []
+    cancelled = Job.objects.filter(root=root, state=Job.State.CANCELLED, pk__in=partials)
+    return list(cancelled.order_by("finished_at", "id").values_list("pk", flat=True)[: wire.MAX_PARTIALS])
 
 
 def _is_whole(job: Job) -> bool:

@@ -74,7 +74,7 @@ _AFRESH = {
 
 
 def _refuse_unless_retriable(job: Job) -> None:
-    if job.state not in {Job.State.FAILED, Job.State.CANCELLED}:
+    if job.state not in Job.RETRIABLE:
         detail = f"The job {job} {_ended(job)}; only one that failed or was cancelled can be tried again."
         raise Refused(Code.STATE_CONFLICT, detail)
     if job.artifact is not None and job.artifact.state == Artifact.State.REMOVED:

@@ -47,6 +47,7 @@ class StorageRoot(models.Model):
     total_bytes = models.BigIntegerField(null=True)
     free_bytes = models.BigIntegerField(null=True)
     inodes_free = models.BigIntegerField(null=True)
+    partial_bytes = models.BigIntegerField(null=True)  # of half-done files whose jobs do not run
     approved_at = models.DateTimeField(null=True)
     proven_at = models.DateTimeField(null=True)  # last time that all was well
     looked_at = models.DateTimeField(null=True)  # last time that its agent looked
@@ -146,6 +147,7 @@ class Job(models.Model):
         CANCELLED = "cancelled"
 
     ACTIVE = (State.QUEUED, State.RUNNING)
+    RETRIABLE = (State.FAILED, State.CANCELLED)  # its half-done files are kept for a while
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     type = models.CharField(max_length=64)  # wire.JobType

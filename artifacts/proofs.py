@@ -24,6 +24,7 @@ _FIELDS = (
     "total_bytes",
     "free_bytes",
     "inodes_free",
+    "partial_bytes",
     "approved_at",
     "proven_at",
     "looked_at",
@@ -70,7 +71,7 @@ def _look(root: StorageRoot, proof: wire.RootProof, now: datetime) -> EventType 
         return None if known else EventType.ROOT_UNVERIFIED
     root.filesystem, root.mount_point = proof.filesystem, proof.mount_point
     root.total_bytes, root.free_bytes = proof.total_bytes.value, proof.free_bytes.value
-    root.inodes_free = proof.inodes_free.value
+    root.inodes_free, root.partial_bytes = proof.inodes_free.value, proof.partial_bytes.value
     if root.approve:
         if not proof.approved:
             return None  # looked at before it was told to take the folder as it is now

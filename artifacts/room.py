@@ -24,6 +24,7 @@ def of_listed(root: StorageRoot) -> Capacity:
         artifact_bytes=kept,
         ceiling_bytes=root.ceiling_bytes,
         room_bytes=max(min(left), 0) if left else None,
+        partial_bytes=root.partial_bytes,
     )
 
 

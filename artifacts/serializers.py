@@ -83,6 +83,7 @@ class StorageRootShown(serializers.ModelSerializer[StorageRoot]):
                 "reserve_bytes": found.reserve_bytes,
                 "reserved_bytes": found.reserved_bytes,
                 "artifact_bytes": found.artifact_bytes,
+                "partial_bytes": found.partial_bytes,
                 "room_bytes": found.room_bytes,
                 "at": room.measured_at(root),
             }

@@ -16,6 +16,9 @@ class CapacityShown(serializers.Serializer[Any]):
     )
     reserved_bytes = serializers.IntegerField(help_text="Still to be written to this disk by jobs that have not ended.")
     artifact_bytes = serializers.IntegerField(help_text="Of the artifacts that lie here.")
+    partial_bytes = serializers.IntegerField(
+        allow_null=True, help_text="Of half-done files here whose jobs do not run: kept for a while, for another try."
+    )
     room_bytes = serializers.IntegerField(allow_null=True, help_text="What another job may still bring; at least 0.")
     at = serializers.DateTimeField(allow_null=True, help_text="When the agent measured the file system; null: never.")
 

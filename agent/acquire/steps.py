@@ -15,7 +15,7 @@ from agent import wire
 from agent.acquire import places
 from agent.acquire import plan as planning
 from agent.acquire.content import formats, indexes
-from agent.acquire.disk import audit, guard, partial, publish, remove, reuse
+from agent.acquire.disk import audit, guard, partial, publish, remove, reuse, spare
 from agent.acquire.disk.quarantine import Quarantine, Reason
 from agent.acquire.fetching import fetch
 from agent.acquire.fetching.pace import Pace
@@ -109,6 +109,7 @@ def acquire(task: Task, order: wire.AcquireOrder) -> wire.Result:
     publish.check_way(plan, task.root)
     task.tell()  # the commit is pinned before the first byte
     task.still()
+    partial.inherit(task.root, task.job.id, plan, order.expendable)
     folder = partial.take(task.root, task.job.id, plan)
     _bring(task, order, plan, folder)
     _inspect(task, order, plan, folder / places.SNAPSHOT)
@@ -145,7 +146,7 @@ def preflight(task: Task, order: wire.AcquireOrder, found: Listing) -> wire.Pref
         largest_file=largest.path[:4096] if largest else "",
         largest_bytes=largest.size if largest else 0,
         gated=found.gated,
-        fits=not room.lacks,
+        fits=spare.fits(room, order, task.root),
         needed_bytes=room.needed_bytes,
         free_bytes=room.free_bytes,
         refused=refused[:1000],
@@ -185,6 +186,7 @@ def _bring(task: Task, order: wire.AcquireOrder, plan: Plan, folder: Path) -> No
     task.tally.phase = "guard"
     proven = _reuse(task, plan, folder, ours)  # links take no room, so that they come before it is counted
     held = partial.held_bytes(task.root, task.job.id, plan)
+    spare.make_room(plan, order=order, root=task.root, job_id=task.job.id, held_bytes=held)
     guard.check(plan, order=order, root=task.root, held_bytes=held)
     task.tally.phase = "fetch"
     proven += _reuse(task, plan, folder, {name: path for name, path in candidates.items() if name not in ours})

@@ -89,6 +89,7 @@ class RootProof(Struct, frozen=True, kw_only=True):
     total_bytes: Reading[Bytes] = Reading(reason="unsupported")
     free_bytes: Reading[Bytes] = Reading(reason="unsupported")  # what an unprivileged writer may still use
     inodes_free: Reading[Count] = Reading(reason="unsupported")
+    partial_bytes: Reading[Bytes] = Reading(reason="unsupported")  # of half-done files here whose jobs do not run
 
 
 class AcquireOrder(Struct, frozen=True, kw_only=True, tag_field="type", tag=ACQUIRE):
@@ -107,6 +108,9 @@ class AcquireOrder(Struct, frozen=True, kw_only=True, tag_field="type", tag=ACQU
     reserve_bytes: Bytes = 0  # to be left free on the root's file system
     reserved_bytes: Bytes = 0  # still to be written there by other jobs of this node
     room_bytes: Bytes | None = None  # what the root's ceiling leaves; None: it has none
+    expendable: Annotated[
+        list[UUID], Meta(max_length=MAX_PARTIALS)
+    ] = []  # cancelled: their half-done files may be used
 
 
 class SnapshotOrder(Struct, frozen=True, kw_only=True):

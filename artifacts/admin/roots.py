@@ -208,6 +208,7 @@ def _capacity(root: StorageRoot, found: Capacity) -> list[Row]:
         Row("Reserve", reserve(root), "To be left free"),
         Row("Reserved by jobs", size(found.reserved_bytes), "Still to be written to this file system"),
         Row("Artifacts here", size(found.artifact_bytes)),
+        Row("Half done here", size(found.partial_bytes), "Of jobs that wait, failed or were cancelled"),
         Row("Ceiling", "none" if found.ceiling_bytes is None else size(found.ceiling_bytes)),
         Row("Room for more", size(left), "What one more job may bring"),
         Row("Files free", DASH if root.inodes_free is None else count(root.inodes_free)),

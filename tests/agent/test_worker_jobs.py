@@ -104,7 +104,9 @@ def test_a_lease_that_is_lost_stops_the_job_and_nothing_more_is_told(
     assert place.forgotten == [], "the half-done files are kept for the next attempt"
 
 
-def test_a_cancel_stops_the_job_is_told_and_then_its_half_done_files_go(place: Workplace, script: Script) -> None:
+def test_a_cancel_stops_the_job_is_told_and_its_half_done_files_are_kept_for_another_try(
+    place: Workplace, script: Script
+) -> None:
     place.partials = [JOB]
     place.begin(script)
     place.desk.progress = wire.ProgressReply(lease_seconds=60, cancel=True)
@@ -113,7 +115,7 @@ def test_a_cancel_stops_the_job_is_told_and_then_its_half_done_files_go(place: W
     place.ended()
     place.turn(3)
     assert [result.outcome for result in place.results] == ["cancelled"] * len(place.results)
-    assert place.forgotten == [], "not before the control plane knows"
     place.desk.trouble = lambda _: None
     place.turn(3, pass_=60)
-    assert place.forgotten == [JOB]
+    assert place.claims[-1].partials == [JOB]
+    assert place.forgotten == []

@@ -175,13 +175,42 @@ def test_health_says_which_job_runs_and_how_far_it_is(place: Workplace, script: 
     assert place.health.report.job_id == ""
 
 
-def test_what_was_cancelled_is_deleted_before_a_job_is_asked_for(place: Workplace, script: Script) -> None:
-    """It may be the same job, tried again."""
+def cancelled(place: Workplace, script: Script) -> None:
+    """A job with half-done files, cancelled in the middle."""
     place.partials = [JOB]
     place.begin(script)
     place.desk.progress = wire.ProgressReply(lease_seconds=60, cancel=True)
     place.turn(22, pass_=1)
     place.ended()
+
+
+def test_what_was_cancelled_is_kept_for_another_try(place: Workplace, script: Script) -> None:
+    cancelled(place, script)
     place.turn(4)
+    assert place.forgotten == []
+    assert place.claims[-1].types == TYPES
+    assert place.claims[-1].partials == [JOB]
+
+
+def test_what_was_cancelled_is_deleted_on_word(place: Workplace, script: Script) -> None:
+    cancelled(place, script)
+    place.desk.claims.append(wire.ClaimReply(forget=[JOB]))
+    place.worker.work()
+    place.turn(3)
     assert place.forgotten == [JOB]
-    assert [claim.types for claim in place.claims] == [TYPES, [], TYPES]
+
+
+def test_half_done_files_are_weighed_but_for_those_of_the_running_job(place: Workplace, script: Script) -> None:
+    place.partials = [JOB, OTHER]
+    place.begin(script)
+    place.turn(12, pass_=1)
+    assert place.weighed[-1] == [OTHER]
+    place.worker.work()
+    place.turn(2)
+    assert place.claims[-1].proofs[0].partial_bytes.value == 1000
+    script.finish.set()
+    place.ended()
+    place.turn(4, pass_=1)
+    place.worker.work()
+    place.turn(2)
+    assert place.claims[-1].proofs[0].partial_bytes.value == 2000

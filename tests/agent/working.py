@@ -84,6 +84,7 @@ class Workplace:
         self.crash: Exception | None = None
         self.probes: list[bool] = []
         self.partials: list[UUID] = []
+        self.weighed: list[Sequence[UUID]] = []
         self.forgotten: list[UUID] = []
         self.slow: threading.Event | None = None  # deletions wait for it
         self.untidy: Exception | None = None
@@ -91,7 +92,7 @@ class Workplace:
         self.wakes = threading.Event()
         self.lookout = Lookout(
             prove=self._prove,
-            tidying=Tidying(partials=lambda _: list(self.partials), forget=self._forget),
+            tidying=Tidying(partials=lambda _: list(self.partials), weigh=self._weigh, forget=self._forget),
             clock=self.clock,
             wake=self.wakes.set,
         )
@@ -169,6 +170,10 @@ class Workplace:
             device_id="8:1",
             approved=order.approve and self.fault is None,
         )
+
+    def _weigh(self, root: Path, jobs: Sequence[UUID]) -> int:
+        self.weighed.append(jobs)
+        return 1000 * len(jobs)
 
     def _forget(self, root: Path, jobs: Sequence[UUID]) -> None:
         if self.untidy is not None:

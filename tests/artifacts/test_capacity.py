@@ -6,6 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from agent import wire
 from artifacts import capacity, storage
 from artifacts.capacity import Capacity
 from artifacts.models import Artifact, StorageRoot
@@ -47,6 +48,16 @@ def test_room_is_what_is_free_less_the_reserve(node: Node) -> None:
         ceiling_bytes=None,
         room_bytes=550 * GIB,
     )
+
+
+def test_what_half_done_files_take_is_told_as_their_agent_weighed_it(node: Node) -> None:
+    root = a_root(node)
+    assert capacity.of(root).partial_bytes is None, "an agent that does not weigh them"
+    weighed = proof(root, partial_bytes=wire.Reading(value=20 * GIB))
+    Worker(node).claim(START + SECOND, types=[], proofs=[weighed])
+    root.refresh_from_db()
+    assert capacity.of(root).partial_bytes == 20 * GIB
+    assert capacity.of(root).room_bytes == 550 * GIB, "they are not free anyway"
 
 
 def test_a_reserve_in_bytes_counts_as_it_is(node: Node) -> None:

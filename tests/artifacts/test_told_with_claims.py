@@ -1,13 +1,14 @@
 """What an agent hears beside its job: the room that others leave, that work waits, and what to forget."""
 
 import uuid
+from datetime import datetime, timedelta
 
 import pytest
 from pytest_django import Settings
 
 from agent import wire
 from artifacts import jobs
-from artifacts.models import StorageRoot
+from artifacts.models import Job, StorageRoot
 from nodes.models import Heartbeat, Node
 from tests.artifacts.ordering import (
     GIB,
@@ -97,13 +98,12 @@ def test_a_root_is_asked_for_until_it_was_looked_at(root: StorageRoot, worker: W
 
 def test_half_done_files_that_nobody_needs_are_forgotten(worker: Worker, root: StorageRoot, settings: Settings) -> None:
     done = an_artifact(root).jobs.get()
-    cancelled, waiting = ordered(root, "org/a", now=LATER), ordered(root, "org/b", now=LATER + SECOND)
-    jobs.cancel(cancelled, reason="", by=OPERATOR, now=LATER)
+    waiting = ordered(root, "org/b", now=LATER + SECOND)
     foreign = ordered(a_root(a_server("server02")))
     unknown = uuid.uuid4()
-    told_of = [done.pk, cancelled.pk, waiting.pk, foreign.pk, unknown, unknown]
+    told_of = [done.pk, waiting.pk, foreign.pk, unknown, unknown]
     reply = worker.claim(LATER + SECOND, partials=told_of)
-    assert reply.forget == [done.pk, cancelled.pk, foreign.pk, unknown]
+    assert reply.forget == [done.pk, foreign.pk, unknown]
 
 
 @pytest.mark.parametrize(("late", "forgotten"), [(-1, False), (0, True)], ids=["within its grace", "after it"])
@@ -114,6 +114,68 @@ def test_those_of_a_failed_job_are_kept_for_a_while(
     worker.fail(worker.take(), "insufficient_capacity")
     reply = worker.claim(START + settings.PARTIAL_GRACE + late * SECOND, partials=[job.pk])
     assert reply.forget == ([job.pk] if forgotten else [])
+
+
+def cancelled(root: StorageRoot, worker: Worker, repo_id: str = "org/model") -> Job:
+    """A job that was cancelled in the middle, at START."""
+    job = ordered(root, repo_id)
+    given = worker.take()
+    worker.tell(given, bytes_total=30 * GIB, bytes_done=10 * GIB)
+    jobs.cancel(job, reason="", by=OPERATOR, now=START)
+    assert worker.finish(given, outcome="cancelled") == "cancelled"
+    return job
+
+
+@pytest.mark.parametrize(("late", "forgotten"), [(-1, False), (0, True)], ids=["within its grace", "after it"])
+def test_those_of_a_cancelled_job_are_kept_for_a_while(
+    worker: Worker, root: StorageRoot, settings: Settings, late: int, forgotten: bool
+) -> None:
+    job = cancelled(root, worker)
+    reply = worker.claim(START + settings.PARTIAL_GRACE + late * SECOND, partials=[job.pk])
+    assert reply.forget == ([job.pk] if forgotten else [])
+
+
+def test_without_a_grace_they_go_at_once(worker: Worker, root: StorageRoot, settings: Settings) -> None:
+    settings.PARTIAL_GRACE = timedelta()
+    job = cancelled(root, worker)
+    assert worker.claim(START, partials=[job.pk]).forget == [job.pk]
+
+
+def test_a_cancelled_job_that_is_tried_again_is_the_same_job_with_its_files(worker: Worker, root: StorageRoot) -> None:
+    job = cancelled(root, worker)
+    jobs.retry(job, reason="", by=OPERATOR, now=LATER)
+    reply = worker.claim(LATER, partials=[job.pk])
+    assert reply.job is not None
+    assert (reply.job.id, reply.forget) == (job.pk, [])
+    assert isinstance(reply.job.order, wire.AcquireOrder)
+    assert reply.job.order.expendable == []
+
+
+def expendable(worker: Worker, partials: list[uuid.UUID], now: datetime = LATER) -> list[uuid.UUID]:
+    """Whose half-done files the job that is given now may use."""
+    given = worker.claim(now, partials=partials).job
+    assert given is not None
+    assert isinstance(given.order, wire.AcquireOrder)
+    return given.order.expendable
+
+
+def test_an_order_hears_which_cancelled_jobs_files_may_make_room(worker: Worker, root: StorageRoot) -> None:
+    beside = a_root(root.node, "/data/artifacts/lab")
+    first, second = cancelled(root, worker, "org/a"), cancelled(root, worker, "org/b")
+    elsewhere, not_there = cancelled(beside, worker), cancelled(root, worker, "org/c")
+    Job.objects.filter(pk=first.pk).update(finished_at=START + SECOND)
+    failed = ordered(root, "org/d")
+    worker.fail(worker.take(), "insufficient_capacity")
+    ordered(root, "org/e", now=LATER)
+    told = expendable(worker, [failed.pk, first.pk, elsewhere.pk, second.pk])
+    assert told == [second.pk, first.pk]
+    assert not_there.pk not in told
+
+
+def test_what_is_to_be_forgotten_may_not_be_used_as_well(worker: Worker, root: StorageRoot, settings: Settings) -> None:
+    job = cancelled(root, worker)
+    ordered(root, "org/e", now=LATER)
+    assert expendable(worker, [job.pk], START + settings.PARTIAL_GRACE) == []
 
 
 def test_a_beat_of_a_node_that_waits_for_nothing_asks_for_no_claim(root: StorageRoot) -> None:

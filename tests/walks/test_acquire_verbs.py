@@ -29,7 +29,7 @@ def hub() -> Iterator[Hub]:
         yield made
 
 
-def test_a_job_cancelled_in_the_middle_stops_gives_its_room_back_and_may_be_tried_again(
+def test_a_job_cancelled_in_the_middle_stops_and_tried_again_goes_on_where_it_stopped(
     plane: ControlPlane, agent: Callable[..., Agent], hub: Hub
 ) -> None:
     repo = hub.repo("org/model", contents.model(24 * MIB, shards=4, seed=1))
@@ -44,7 +44,10 @@ def test_a_job_cancelled_in_the_middle_stops_gives_its_room_back_and_may_be_trie
     sent = hub.sent()
     assert sent < size
     half_done = acquiring.folder(one) / ".partial" / str(job["id"])
-    until(lambda: not half_done.exists(), f"the half-done files are gone; {one.log[-1500:]}")
+    shown = f"/api/v1/admin/storage-roots/{root['id']}"
+    kept = until(lambda: plane.get(shown)["capacity"]["partial_bytes"], f"what is kept is told; {one.log[-1500:]}")
+    assert 12 * MIB <= int(str(kept)) < size + MIB
+    assert half_done.exists()
     assert acquiring.artifacts(plane, one) == []
     assert not (acquiring.folder(one) / "models").exists()
     assert hub.sent() == sent
@@ -52,6 +55,9 @@ def test_a_job_cancelled_in_the_middle_stops_gives_its_room_back_and_may_be_trie
     plane.post(f"/api/v1/admin/jobs/{job['id']}/retry", reason="now")
     acquiring.ended(plane, job, one)
     acquiring.assert_published(one, repo, repo.sha)
+    # What was on the line when the job was cancelled had left the Hub and comes again, and nothing else does.
+    assert hub.sent() <= size + acquiring.CONNECTIONS * 2 * MIB
+    until(lambda: plane.get(shown)["capacity"]["partial_bytes"] == 0, f"nothing is kept now; {one.log[-1500:]}")
 
 
 def test_a_flipped_byte_is_found_mended_by_ordering_again_and_the_snapshot_is_removed(

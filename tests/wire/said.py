@@ -144,6 +144,7 @@ ACQUIRE = wire.AcquireOrder(
     reserve_bytes=50_000_000_000,
     reserved_bytes=7_000_000_000,
     room_bytes=900_000_000_000,
+    expendable=[OLD],
 )
 VERIFY = wire.VerifyOrder(
     root_id=ROOT, path=PATH, snapshot=SNAPSHOT, repo_id="org/model", commit=COMMIT, manifest_sha256=DIGEST
@@ -161,6 +162,7 @@ PROOF = wire.RootProof(
     total_bytes=Reading(value=2_000_000_000_000),
     free_bytes=Reading(value=1_500_000_000_000),
     inodes_free=Reading(value=999_000),
+    partial_bytes=Reading(value=40_000_000_000),
 )
 FAULT = wire.RootProof(
     root_id=OLD,

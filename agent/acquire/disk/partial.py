@@ -1,6 +1,8 @@
 """What a job's partial folder belongs to: written down before its first byte, compared before anything is resumed."""
 
 import json
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
 
@@ -39,6 +41,31 @@ def held_bytes(root: Path, job_id: UUID, plan: Plan) -> int:
             return 0
         blocks = sum(min(found.st_blocks * 512, found.st_size) for name, found in tree.files(place) if not _ours(name))
     return min(blocks, plan.bytes)
+
+
+def lying_bytes(root: Path, job_ids: Iterable[UUID]) -> int:
+    """What room the half-done files of these jobs take, so what their deletion gives back."""
+    found = 0
+    with places.writing(root, "measuring half-done files"), Tree(root) as tree:
+        for job_id in job_ids:
+            with suppress(FileNotFoundError):  # finished or forgotten meanwhile
+                found += sum(
+                    file.st_blocks * 512 for _, file in tree.files(places.partial(job_id)) if file.st_nlink == 1
+                )
+    return found
+
+
+def inherit(root: Path, job_id: UUID, plan: Plan, others: Iterable[UUID]) -> None:
+    """Where this job has begun nothing yet, it goes on with what a cancelled one left of the very same plan."""
+    with places.writing(root, "looking for what an earlier job left"), Tree(root) as tree:
+        if tree.stat(places.partial(job_id)) is not None:
+            return
+        for other in others:
+            with suppress(FileNotFoundError):
+                if _said(tree, places.partial(other)).get("plan_digest") == plan.digest:
+                    tree.rename(places.partial(other), places.partial(job_id))
+                    tree.sync(places.PARTIAL)
+                    return
 
 
 def _ours(name: str) -> bool:
