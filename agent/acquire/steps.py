@@ -6,7 +6,7 @@ verify     read every byte of a published snapshot again
 remove     unpublish by one rename, then delete
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ from agent import wire
 from agent.acquire import places
 from agent.acquire import plan as planning
 from agent.acquire.content import formats, indexes
-from agent.acquire.disk import audit, guard, partial, publish, remove, reuse, spare
+from agent.acquire.disk import audit, candidates, guard, partial, publish, remove, reuse, spare
 from agent.acquire.disk.quarantine import Quarantine, Reason
 from agent.acquire.fetching import fetch
 from agent.acquire.fetching.pace import Pace
@@ -181,15 +181,14 @@ def _here_already(task: Task, order: wire.AcquireOrder, plan: Plan) -> wire.Publ
 
 def _bring(task: Task, order: wire.AcquireOrder, plan: Plan, folder: Path) -> None:
     """Every file of the plan into the job's folder, by link, by copy or over the network, and verified there."""
-    candidates = reuse.find(plan, root=task.root, hf_cache=task.tools.hf_cache)
-    ours = {name: path for name, path in candidates.items() if path.is_relative_to(task.root)}
+    here: reuse.Candidates = candidates.find(plan, root=task.root, hf_cache=task.tools.hf_cache)
     task.tally.phase = "guard"
-    proven = _reuse(task, plan, folder, ours)  # links take no room, so that they come before it is counted
+    proven, here = _reuse(task, plan, folder, here, copies=False)  # no room is taken before it is counted
     held = partial.held_bytes(task.root, task.job.id, plan)
     spare.make_room(plan, order=order, root=task.root, job_id=task.job.id, held_bytes=held)
     guard.check(plan, order=order, root=task.root, held_bytes=held)
     task.tally.phase = "fetch"
-    proven += _reuse(task, plan, folder, {name: path for name, path in candidates.items() if name not in ours})
+    proven += _reuse(task, plan, folder, here, copies=True)[0]
     fetch.fetch(
         plan,
         partial=folder,
@@ -204,18 +203,20 @@ def _bring(task: Task, order: wire.AcquireOrder, plan: Plan, folder: Path) -> No
     )
 
 
-def _reuse(task: Task, plan: Plan, folder: Path, candidates: Mapping[str, Path]) -> list[str]:
-    """The names of the files that came from elsewhere on this server."""
-    taken = []
-    for file in plan.files:
-        target = folder / places.SNAPSHOT / file.path
-        if file.path not in candidates or target.exists():  # what an earlier run left is proven by the fetch
-            continue
-        task.brake.check()
-        task.still()
-        if reuse.take(file, candidates[file.path], target, task.brake, task.tally, root=task.root):
-            taken.append(file.path)
-    return taken
+def _reuse(
+    task: Task, plan: Plan, folder: Path, here: reuse.Candidates, *, copies: bool
+) -> tuple[list[str], reuse.Candidates]:
+    """The names of the files that came from elsewhere on this server, and what may come as a copy yet."""
+    return reuse.take_all(
+        plan,
+        here,
+        root=task.root,
+        folder=folder / places.SNAPSHOT,
+        brake=task.brake,
+        tally=task.tally,
+        still=task.still,
+        copies=copies,
+    )
 
 
 def _inspect(task: Task, order: wire.AcquireOrder, plan: Plan, folder: Path) -> None:

@@ -83,8 +83,10 @@ def test_a_flipped_byte_is_found_mended_by_ordering_again_and_the_snapshot_is_re
     (found,) = acquiring.artifacts(plane, one)
     assert (found["state"], found["damaged"]) == ("damaged", [damaged])
 
+    sent = hub.sent()
     acquiring.ended(plane, acquiring.order(plane, root, repo), one)
     acquiring.assert_published(one, repo, repo.sha)
+    assert hub.sent() - sent == repo.files()[damaged].size, "the other files were whole"
     (found,) = acquiring.artifacts(plane, one)
     assert (found["id"], found["state"]) == (artifact["id"], "published")
 

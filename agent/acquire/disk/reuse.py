@@ -1,18 +1,15 @@
-"""Finds files that lie on this server already, and brings them into a snapshot once their bytes are proven."""
+"""Brings files that lie on this server already into a snapshot, once their bytes are proven: by link, else by copy."""
 
 import errno
 import fcntl
 import os
 import secrets
 import stat
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import msgspec
-
 from agent.acquire import places
-from agent.acquire.disk import digests, manifest
+from agent.acquire.disk import digests
 from agent.acquire.disk.paths import Tree
 from agent.acquire.terms import Brake, Plan, PlannedFile, Tally
 
@@ -21,30 +18,52 @@ _CANNOT_LINK = (errno.EXDEV, errno.EMLINK, errno.EPERM, errno.EACCES, errno.EOPN
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-def find(plan: Plan, *, root: Path, hf_cache: Path) -> dict[str, Path]:
-    """By the plan's names, files elsewhere that should have the same bytes: published here, or in the Hub's cache.
+Candidates = Mapping[str, Sequence[Path]]
+"""By the plan's names, where the same bytes should lie."""
 
-    Nothing is believed yet, and what cannot be read is no candidate.
+
+def take_all(
+    plan: Plan,
+    candidates: Candidates,
+    *,
+    root: Path,
+    folder: Path,
+    brake: Brake,
+    tally: Tally,
+    still: Callable[[], None],
+    copies: bool,
+) -> tuple[list[str], Candidates]:
+    """Bring what can be brought to ``folder``; the names that came, and what is left to be copied.
+
+    What lies there already is left: an earlier run's files are proven by the fetch. Without ``copies`` no byte is
+    written, so that it takes no room.
     """
-    wanted = {(file.digest, file.size): file.path for file in plan.files}  # equal files: one is copied from the other
-    known: dict[tuple[str, int], Path] = {}
-    for key, path in _published(root, skip=plan.snapshot):
-        if key in wanted:
-            known.setdefault(key, path)
-    if len(known) < len(wanted):
-        for path in _cached(hf_cache, {digest for digest, _ in wanted}):
-            with suppress(OSError):
-                found = path.lstat()
-                if stat.S_ISREG(found.st_mode) and (path.name, found.st_size) in wanted:
-                    known.setdefault((path.name, found.st_size), path)
-    return {file.path: known[key] for file in plan.files if file.size and (key := (file.digest, file.size)) in known}
+    taken: list[str] = []
+    left: dict[str, list[Path]] = {}
+    for file in plan.files:
+        target = folder / file.path
+        if file.path not in candidates or target.exists():
+            continue
+        for source in candidates[file.path]:
+            brake.check()
+            still()
+            came = take(file, source, target, brake, tally, root=root, copies=copies)
+            if came:
+                taken.append(file.path)
+                left.pop(file.path, None)
+                break
+            if came is None:
+                left.setdefault(file.path, []).append(source)
+    return taken, left
 
 
-def take(file: PlannedFile, source: Path, target: Path, brake: Brake, tally: Tally, *, root: Path) -> bool:
+def take(
+    file: PlannedFile, source: Path, target: Path, brake: Brake, tally: Tally, *, root: Path, copies: bool = True
+) -> bool | None:
     """Bring ``source`` to ``target``, a path below ``root``; False where its bytes are not the planned ones.
 
-    Linked where ``source`` is a read-only file that we published in this root, on the same mount, else copied. OSError
-    when the root's disk refuses.
+    None where it would have to be copied, and ``copies`` forbids that. Linked where ``source`` is a read-only file that
+    we published in this root, on the same mount, else copied. OSError when the root's disk refuses.
     """
     try:
         fd = _opened(source, root)
@@ -60,6 +79,8 @@ def take(file: PlannedFile, source: Path, target: Path, brake: Brake, tally: Tal
             try:
                 taken = _link(tree, fd, file, source, temporary, brake, counted)
                 if taken is None:
+                    if not copies:
+                        return None
                     counted.take_back()
                     taken = _copy(tree, fd, file, temporary, brake, counted)
                 if taken:
@@ -101,41 +122,6 @@ class _Counted:
         """None of them counts."""
         self._tally.add(done=-self.bytes, reused=-self.bytes)
         self.bytes = 0
-
-
-def _published(root: Path, *, skip: str) -> Iterator[tuple[tuple[str, int], Path]]:
-    """What the manifests of this root's snapshots list."""
-    with suppress(OSError), Tree(root) as tree:
-        for snapshot in _snapshots(tree, places.MODELS, depth=3):
-            if snapshot == skip:
-                continue
-            with suppress(OSError, ValueError, msgspec.MsgspecError):
-                listed, _, _ = manifest.read(tree, snapshot)
-                for entry in listed.files:
-                    yield (entry.planned.digest, entry.size), root / snapshot / entry.path
-
-
-def _snapshots(tree: Tree, path: str, depth: int) -> Iterator[str]:
-    """Folders below models/ that hold a manifest: models/<organisation>/<name>/<commit>, or one name less."""
-    with suppress(OSError):
-        names = tree.names(path)
-        if manifest.NAME in names or manifest.OTHER_NAME in names:
-            yield path
-        elif depth:
-            for name in names:
-                yield from _snapshots(tree, f"{path}/{name}", depth - 1)
-
-
-def _cached(hf_cache: Path, digests_wanted: set[str]) -> Iterator[Path]:
-    """Blobs of the Hub library's cache, which are named by their digest; HF_HOME keeps it in hub/."""
-    for cache in (hf_cache / "hub", hf_cache):
-        with suppress(OSError):
-            for repository in sorted(cache.iterdir()):
-                if repository.name.startswith(("models--", "datasets--", "spaces--")):
-                    with suppress(OSError):
-                        for blob in os.listdir(repository / "blobs"):
-                            if blob in digests_wanted:
-                                yield repository / "blobs" / blob
 
 
 def _ours(fd: int, source: Path, root: Path) -> bool:

@@ -1,6 +1,9 @@
 """A published snapshot that somebody or something damaged is known as such, and makes place for the whole one."""
 
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +14,7 @@ from agent.acquire.terms import Failed
 from tests.agent.acquire.dying import FILES
 from tests.agent.acquire.samples import COMMIT, fetched, plan_of, published
 from tests.agent.acquire.test_publish import do, tree
+from tests.agent.acquire.test_publish_broken_off import REPOSITORY
 
 
 def _changed(snapshot: Path) -> None:
@@ -53,6 +57,18 @@ def test_a_damaged_snapshot_makes_place_for_the_whole_one(tmp_path: Path, damage
     DAMAGES[damage](snapshot)
     assert publish.present(plan_of(FILES), tmp_path, thorough=True) is None
     fetched(tmp_path, FILES)
+    assert not do(tmp_path).already_present
+    assert {path: (snapshot / path).read_bytes() for path in FILES} == FILES
+    assert tree(tmp_path / ".removed") == []
+
+
+def test_killed_between_taking_the_damaged_one_away_and_the_rename_the_next_run_finishes(tmp_path: Path) -> None:
+    snapshot = published(tmp_path, FILES)
+    _changed(snapshot)
+    fetched(tmp_path, FILES)
+    command = [sys.executable, "-m", "tests.agent.acquire.dying", str(tmp_path), "replaced"]
+    assert subprocess.run(command, cwd=REPOSITORY, timeout=30, check=False).returncode == -signal.SIGKILL
+    assert not snapshot.exists(), "nobody may go on reading the damaged one"
     assert not do(tmp_path).already_present
     assert {path: (snapshot / path).read_bytes() for path in FILES} == FILES
     assert tree(tmp_path / ".removed") == []

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.acquire.disk import paths, reuse
+from agent.acquire.disk import candidates, paths, reuse
 from agent.acquire.terms import Brake, Plan, PlannedFile, Stopped, Tally
 from tests.agent.acquire.samples import COMMIT, OTHER_COMMIT, plan_of, published
 
@@ -46,7 +46,7 @@ def cached(cache: Path, plan: Plan, content: bytes = WEIGHTS, *, below: str = "h
     return blob
 
 
-def take(root: Path, source: Path, tally: Tally | None = None, brake: Brake | None = None) -> bool:
+def take(root: Path, source: Path, tally: Tally | None = None, brake: Brake | None = None) -> bool | None:
     """Bring the large file of RENAMED."""
     file = weights(plan_of(RENAMED))
     return reuse.take(file, source, goal(root), brake or Brake(), tally or Tally(), root=root)
@@ -54,25 +54,36 @@ def take(root: Path, source: Path, tally: Tally | None = None, brake: Brake | No
 
 def test_a_file_published_under_another_commit_and_name_is_found(root: Path, cache: Path) -> None:
     snapshot = published(root, FILES, commit=OTHER_COMMIT)
-    found = reuse.find(plan_of(RENAMED), root=root, hf_cache=cache)
-    assert found == {"other/name.safetensors": snapshot / "d/model.safetensors"}
+    found = candidates.find(plan_of(RENAMED), root=root, hf_cache=cache)
+    assert found == {"other/name.safetensors": [snapshot / "d/model.safetensors"]}
 
 
 def test_a_file_of_another_repository_is_found(root: Path, cache: Path) -> None:
     published(root, FILES, repo_id="gpt2")
-    assert list(reuse.find(plan_of(FILES), root=root, hf_cache=cache)) == ["config.json", "d/model.safetensors"]
+    assert list(candidates.find(plan_of(FILES), root=root, hf_cache=cache)) == ["config.json", "d/model.safetensors"]
 
 
-def test_the_snapshot_itself_is_no_candidate(root: Path, cache: Path) -> None:
-    published(root, FILES)
-    assert reuse.find(plan_of(FILES), root=root, hf_cache=cache) == {}
+def test_the_snapshot_itself_comes_first_for_it_may_be_damaged_in_one_file_only(root: Path, cache: Path) -> None:
+    snapshot = published(root, FILES)
+    other = published(root, FILES, commit=OTHER_COMMIT)
+    (snapshot / "config.json").unlink()
+    found = candidates.find(plan_of(FILES), root=root, hf_cache=cache)
+    weights = "d/model.safetensors"
+    assert found == {"config.json": [other / "config.json"], weights: [snapshot / weights, other / weights]}
+
+
+def test_of_a_file_that_lies_in_many_places_a_few_are_tried(root: Path, cache: Path) -> None:
+    for number in range(10):
+        published(root, FILES, commit=f"{number}" * 40)
+    found = candidates.find(plan_of(FILES), root=root, hf_cache=cache)
+    assert [len(places) for places in found.values()] == [4, 4]
 
 
 @pytest.mark.parametrize("below", ["hub", "."], ids=["HF_HOME", "HF_HUB_CACHE"])
 def test_a_blob_of_the_hubs_cache_is_found_by_its_digest(root: Path, cache: Path, below: str) -> None:
     plan = plan_of(RENAMED)
     blob = cached(cache, plan, below=below)
-    assert reuse.find(plan, root=root, hf_cache=cache) == {"other/name.safetensors": blob}
+    assert candidates.find(plan, root=root, hf_cache=cache) == {"other/name.safetensors": [blob]}
 
 
 @pytest.mark.parametrize("fault", ["short", "link", "folder"])
@@ -85,11 +96,11 @@ def test_what_cannot_be_the_blob_is_no_candidate(root: Path, cache: Path, fault:
         blob.symlink_to("/etc/passwd")
     if fault == "folder":
         blob.mkdir()
-    assert reuse.find(plan, root=root, hf_cache=cache) == {}
+    assert candidates.find(plan, root=root, hf_cache=cache) == {}
 
 
 def test_without_any_cache_or_snapshot_nothing_is_found(root: Path, tmp_path: Path) -> None:
-    assert reuse.find(plan_of(FILES), root=root, hf_cache=tmp_path / "absent") == {}
+    assert candidates.find(plan_of(FILES), root=root, hf_cache=tmp_path / "absent") == {}
 
 
 def test_an_unreadable_manifest_or_a_linked_folder_is_passed_over(root: Path, cache: Path, tmp_path: Path) -> None:
@@ -98,7 +109,7 @@ def test_an_unreadable_manifest_or_a_linked_folder_is_passed_over(root: Path, ca
     (root / "models" / "org").symlink_to(tmp_path / "foreign" / "models" / "org")
     (root / "models" / "a" / "b" / COMMIT).mkdir(parents=True)
     (root / "models" / "a" / "b" / COMMIT / "manifest.json").write_text("{}")
-    assert reuse.find(plan_of(RENAMED), root=root, hf_cache=cache) == {}
+    assert candidates.find(plan_of(RENAMED), root=root, hf_cache=cache) == {}
 
 
 def test_a_published_file_gets_a_second_name(root: Path) -> None:
@@ -135,6 +146,36 @@ def test_where_links_cannot_be_made_it_is_copied(root: Path, monkeypatch: pytest
     assert take(root, source)
     assert goal(root).read_bytes() == WEIGHTS
     assert not goal(root).samefile(source)
+
+
+def test_what_would_have_to_be_copied_waits_until_room_is_counted(root: Path, cache: Path) -> None:
+    linked = published(root, FILES, commit=OTHER_COMMIT)
+    plan, folder = plan_of({**RENAMED, "config.json": b"{}", "third.json": b"[1]"}), goal(root, "x").parent
+    blob = cached(cache, plan)
+    here = {"config.json": [linked / "config.json"], "other/name.safetensors": [blob], "third.json": [cache / "absent"]}
+
+    def bring(what: reuse.Candidates, *, copies: bool) -> tuple[list[str], reuse.Candidates]:
+        more = {"root": root, "folder": folder, "brake": Brake(), "tally": Tally(), "still": lambda: None}
+        return reuse.take_all(plan, what, copies=copies, **more)  # type: ignore[arg-type]
+
+    taken, left = bring(here, copies=False)
+    assert (taken, left) == (["config.json"], {"other/name.safetensors": [blob]})
+    assert not (folder / "other/name.safetensors").exists()
+    assert bring(left, copies=True) == (["other/name.safetensors"], {})
+
+
+def test_where_the_first_place_has_lost_it_the_next_is_tried(root: Path) -> None:
+    snapshot, other = published(root, FILES), published(root, FILES, commit=OTHER_COMMIT)
+    (other / "d/model.safetensors").unlink()
+    (other / "d/model.safetensors").write_bytes(b"W" + WEIGHTS[1:])
+    (other / "d/model.safetensors").chmod(0o444)
+    here = {"other/name.safetensors": [other / "d/model.safetensors", snapshot / "d/model.safetensors"]}
+    tally = Tally()
+    more = {"root": root, "folder": goal(root, "x").parent, "brake": Brake(), "tally": tally, "still": lambda: None}
+    taken, _ = reuse.take_all(plan_of(RENAMED), here, copies=False, **more)  # type: ignore[arg-type]
+    assert taken == ["other/name.safetensors"]
+    assert (tally.bytes_done, tally.bytes_reused) == (7000, 7000)
+    assert goal(root).samefile(snapshot / "d/model.safetensors")
 
 
 @pytest.mark.parametrize("where", ["published", "cache"])

@@ -197,7 +197,7 @@ def test_a_disk_that_refuses_is_told_by_its_name(ordered: Ordered, monkeypatch: 
     def refuse(*_: object, **__: object) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("agent.acquire.disk.reuse.find", refuse)
+    monkeypatch.setattr("agent.acquire.disk.candidates.find", refuse)
     failed = failure(ordered)
     assert failed.code == "storage_error"
     assert "Input/output error" in failed.detail
@@ -210,6 +210,6 @@ def test_a_disk_that_refuses_a_job_that_was_stopped_is_no_failure(
         ordered.brake.pull("released")
         raise OSError(9, "Bad file descriptor")
 
-    monkeypatch.setattr("agent.acquire.disk.reuse.find", refuse)
+    monkeypatch.setattr("agent.acquire.disk.candidates.find", refuse)
     with pytest.raises(Stopped):
         ordered.run()

@@ -55,25 +55,6 @@ def test_where_the_order_wants_it_what_lies_there_is_read_whole(ordered: Ordered
     assert ordered.tally.bytes_done == again.bytes
 
 
-def test_a_damaged_snapshot_is_found_by_reading_it_and_replaced(ordered: Ordered) -> None:
-    ordered.run()
-    damaged = ordered.published / BIG
-    damaged.chmod(0o644)
-    with damaged.open("r+b") as file:
-        file.seek(1_000_000)
-        file.write(b"\0\1\2\3")
-    ordered.job_id = uuid4()
-    quick = ordered.run().published
-    assert quick is not None
-    assert quick.already_present, "a quick look does not see it"
-    ordered.job_id, ordered.more = uuid4(), {"reread": True}
-    again = ordered.run().published
-    assert again is not None
-    assert not again.already_present
-    assert lying_in(ordered.published) == bytes_of(ordered.repo)
-    assert ordered.tally.bytes_done == again.bytes
-
-
 def test_what_another_snapshot_of_the_root_holds_is_linked_and_not_fetched(ordered: Ordered) -> None:
     ordered.run()
     ordered.repo.commit(dict(FILES) | {SMALL: b'{"model_type": "mistral"}'})
