@@ -49,7 +49,7 @@ class Telling:
         """The progress as it stands."""
         self.look(now=now)
         tally = self._tally
-        total, done = tally.bytes_total, max(0, min(tally.bytes_done, tally.bytes_total))
+        total, done = tally.bytes_total, tally.bytes_here
         rate = _rate(self._fetched) or _rate(self._done)
         return wire.Progress(
             lease_id=lease_id,
@@ -73,11 +73,11 @@ class Telling:
     def percent(self) -> int:
         """Of all bytes, how many are here; 0 before their number is known."""
         total = self._tally.bytes_total
-        return max(0, min(100, self._tally.bytes_done * 100 // total)) if total else 0
+        return self._tally.bytes_here * 100 // total if total else 0
 
     def _seen(self) -> tuple[str, str, int, int]:
         tally = self._tally
-        return tally.phase, tally.commit, tally.bytes_done, tally.files_done
+        return tally.phase, tally.commit, tally.bytes_here, tally.files_done
 
     def _moved_a_step(self, seen: tuple[str, str, int, int]) -> bool:
         """A change of phase is a step, too."""

@@ -107,9 +107,11 @@ def acquire(task: Task, order: wire.AcquireOrder) -> wire.Result:
         remove.forget(task.root, [task.job.id])
         return task.succeeded(published=here)
     publish.check_way(plan, task.root)
+    tally.bytes_noted = partial.noted_bytes(task.root, task.job.id, plan)
     task.tell()  # the commit is pinned before the first byte
     task.still()
-    partial.inherit(task.root, task.job.id, plan, order.expendable)
+    if partial.inherit(task.root, task.job.id, plan, order.expendable):
+        tally.bytes_noted = partial.noted_bytes(task.root, task.job.id, plan)
     folder = partial.take(task.root, task.job.id, plan)
     _bring(task, order, plan, folder)
     _inspect(task, order, plan, folder / places.SNAPSHOT)

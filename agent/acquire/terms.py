@@ -155,11 +155,17 @@ class Tally:
     bytes_total: int = 0
     files_total: int = 0
     bytes_done: int = 0  # bytes of the snapshot that are here, wherever they came from; a refetch takes them back
+    bytes_noted: int = 0  # that an earlier attempt left here by its own notes; told until they are counted
     bytes_fetched: int = 0  # over the network
     bytes_reused: int = 0  # from other snapshots or the Hub cache
     files_done: int = 0
     moved_at: float = field(default_factory=time.monotonic)  # last instant at which any byte landed
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @property
+    def bytes_here(self) -> int:
+        """Of the snapshot, as far as anybody knows; none of them need be verified."""
+        return max(0, min(max(self.bytes_done, self.bytes_noted), self.bytes_total))
 
     def add(self, *, done: int = 0, fetched: int = 0, reused: int = 0, files: int = 0) -> None:
         """Count what landed (or, negative, what must come again)."""
@@ -168,6 +174,8 @@ class Tally:
             self.bytes_fetched += fetched
             self.bytes_reused += reused
             self.files_done += files
+            if fetched > 0:  # what lies there is counted before more of it comes
+                self.bytes_noted = 0
             if done > 0 or fetched > 0:
                 self.moved_at = time.monotonic()
 

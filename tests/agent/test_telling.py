@@ -52,6 +52,26 @@ def test_one_that_stands_still_every_third_of_the_lease() -> None:
     assert told(tally, Telling(tally, now=0.0), seconds=350, rate=0) == [100, 200, 300]
 
 
+def test_what_an_earlier_attempt_left_is_told_until_it_is_counted_and_never_beyond_the_whole() -> None:
+    tally = Tally(phase="plan", bytes_total=100 * MB, bytes_noted=60 * MB)
+    telling = Telling(tally, now=0.0)
+
+    def said() -> tuple[int, int, int]:
+        message = telling.message(LEASE, now=1.0)
+        return message.bytes_done // MB, message.bytes_fetched, message.files_done
+
+    assert (said(), telling.percent) == ((60, 0, 0), 60)
+    tally.add(done=20 * MB)
+    assert said() == (60, 0, 0), "they are being counted"
+    tally.add(done=45 * MB)
+    assert said() == (65, 0, 0)
+    tally.add(done=-65 * MB)
+    tally.add(done=1 * MB, fetched=1)
+    assert said() == (1, 1, 0), "what comes again is not here"
+    tally.bytes_noted = 200 * MB
+    assert (said()[0], telling.percent) == (100, 100)
+
+
 @pytest.mark.parametrize("change", [{"phase": "publish"}, {"commit": "c" * 40}], ids=["phase", "commit"])
 def test_a_new_phase_is_told_within_a_second(change: dict[str, str]) -> None:
     tally = Tally(phase="fetch", bytes_total=10**12)

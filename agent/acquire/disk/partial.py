@@ -6,6 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
 
+import msgspec
+
 from agent.acquire import places
 from agent.acquire.disk import access, remove
 from agent.acquire.disk.paths import Tree
@@ -14,6 +16,14 @@ from agent.acquire.terms import Plan
 NAME = "job.json"
 _MODE = 0o600
 _MAX_BYTES = 4096
+_MOST_NOTED_BYTES = 4 * 1024 * 1024
+
+
+class _Noted(msgspec.Struct, frozen=True):
+    """Of what the fetch notes about a part, what is read here."""
+
+    plan: str
+    spans: list[tuple[int, int]] = []
 
 
 def take(root: Path, job_id: UUID, plan: Plan) -> Path:
@@ -43,6 +53,33 @@ def held_bytes(root: Path, job_id: UUID, plan: Plan) -> int:
     return min(blocks, plan.bytes)
 
 
+def noted_bytes(root: Path, job_id: UUID, plan: Plan) -> int:
+    """How much of the plan an earlier attempt left by its own notes: files that are whole, spans of those that are not.
+
+    Only told, never built upon: the fetch looks by itself, and the digests decide.
+    """
+    place, found = places.partial(job_id), 0
+    with places.writing(root, "counting what is here"), Tree(root) as tree:
+        if tree.stat(place) is None or _said(tree, place).get("plan_digest") != plan.digest:
+            return 0
+        sizes = {name: status.st_size for name, status in tree.files(place)}
+        for number, file in enumerate(plan.files):
+            if sizes.get(f"{places.SNAPSHOT}/{file.path}") == file.size:
+                found += file.size
+            elif f"parts/{number}.json" in sizes:
+                found += min(_spans(tree, f"{place}/parts/{number}.json", plan), sizes.get(f"parts/{number}.part", 0))
+    return min(found, plan.bytes)
+
+
+def _spans(tree: Tree, note: str, plan: Plan) -> int:
+    """The bytes that a part's note says are written; none where it is of another plan, or says nothing."""
+    try:
+        said = msgspec.json.decode(tree.read(note, _MOST_NOTED_BYTES), type=_Noted)
+    except (OSError, ValueError, RecursionError):
+        return 0
+    return sum(max(0, end - first) for first, end in said.spans) if said.plan == plan.digest else 0
+
+
 def lying_bytes(root: Path, job_ids: Iterable[UUID]) -> int:
     """What room the half-done files of these jobs take, so what their deletion gives back."""
     found = 0
@@ -55,17 +92,18 @@ def lying_bytes(root: Path, job_ids: Iterable[UUID]) -> int:
     return found
 
 
-def inherit(root: Path, job_id: UUID, plan: Plan, others: Iterable[UUID]) -> None:
+def inherit(root: Path, job_id: UUID, plan: Plan, others: Iterable[UUID]) -> bool:
     """Where this job has begun nothing yet, it goes on with what a cancelled one left of the very same plan."""
     with places.writing(root, "looking for what an earlier job left"), Tree(root) as tree:
         if tree.stat(places.partial(job_id)) is not None:
-            return
+            return False
         for other in others:
             with suppress(FileNotFoundError):
                 if _said(tree, places.partial(other)).get("plan_digest") == plan.digest:
                     tree.rename(places.partial(other), places.partial(job_id))
                     tree.sync(places.PARTIAL)
-                    return
+                    return True
+    return False
 
 
 def _ours(name: str) -> bool:

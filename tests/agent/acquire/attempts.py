@@ -137,6 +137,7 @@ class Ordered:
     tally: Tally = field(default_factory=Tally)
     notes: Notes = field(default_factory=Notes)
     told: list[tuple[str, int]] = field(default_factory=list)  # commit, and bytes fetched by then
+    here: list[int] = field(default_factory=list)  # bytes that were told to be here
 
     def run(self) -> wire.Result:
         """What is told of a good end; raises ``Failed`` or ``Stopped``."""
@@ -167,9 +168,13 @@ class Ordered:
             brake=self.brake,
             tally=self.tally,
             notes=self.notes,
-            tell=lambda: self.told.append((self.tally.commit, self.tally.bytes_fetched)),
+            tell=self._tell,
             still=self.still,
         )
+
+    def _tell(self) -> None:
+        self.told.append((self.tally.commit, self.tally.bytes_fetched))
+        self.here.append(self.tally.bytes_here)
 
     @property
     def published(self) -> Path:

@@ -133,6 +133,47 @@ def test_half_done_files_of_this_plan_are_kept_and_go_on(ordered: Ordered) -> No
     assert lying_in(ordered.published) == bytes_of(ordered.repo)
 
 
+def half_done(ordered: Ordered) -> None:
+    """All small files are whole, and of the large one most."""
+    late = lambda asked: bool(asked.range and asked.range[0] >= 2_000_000)  # noqa: E731
+    let_go_wrong(ordered.hub, always("cdn", file=BIG, status=503, when=late))
+    assert failure(ordered).code == "source_unavailable"
+    ordered.hub.mend()
+
+
+def test_the_first_word_of_another_attempt_says_what_lies_here(ordered: Ordered) -> None:
+    half_done(ordered)
+    left = ordered.tally.bytes_done
+    published = ordered.run().published
+    assert published is not None
+    assert ordered.here == [0, left]
+    assert 1_500_000 < left < published.bytes
+    assert ordered.tally.bytes_done == published.bytes, "and none of it is counted twice"
+    assert ordered.tally.files_done == published.files
+
+
+@pytest.mark.parametrize("damage", ["another plan", "no notes", "notes of nothing", "notes of another plan"])
+def test_of_what_was_left_only_what_its_notes_say_is_told(ordered: Ordered, damage: str) -> None:
+    half_done(ordered)
+    folder = ordered.root / f".partial/{ordered.job_id}"
+    small = sum(file.size for path, file in ordered.repo.files().items() if path != BIG)
+    expected = small
+    for note in [*folder.glob("parts/*.json")]:
+        if damage == "no notes":
+            note.unlink()
+        elif damage == "notes of nothing":
+            note.write_text("[]")
+        elif damage == "notes of another plan":
+            note.write_text(json.dumps(json.loads(note.read_text()) | {"plan": "0" * 64}))
+    if damage == "another plan":
+        (folder / "job.json").write_text(json.dumps({"plan_digest": "0" * 64}))
+        expected = 0
+    published = ordered.run().published
+    assert published is not None
+    assert ordered.here == [0, expected]
+    assert lying_in(ordered.published) == bytes_of(ordered.repo)
+
+
 def perform(ordered: Ordered, order: wire.VerifyOrder | wire.RemoveOrder, job_id: UUID | None = None) -> wire.Result:
     """Another kind of job in the same root."""
     job = wire.Job(id=job_id or uuid4(), attempt=1, lease_id=uuid4(), lease_seconds=60, order=order)
