@@ -24,10 +24,12 @@ RUN printf '#!/bin/sh\nexec python -m agent "$@"\n' >/opt/venv/bin/modelforge-ag
 
 FROM ${PYTHON_IMAGE}
 # Named volumes take over what stands below /data, so they belong to the agent from their first start. There is no
-# VOLUME on purpose: an anonymous one would hide that nobody mounted anything, and die with the container.
+# VOLUME on purpose: an anonymous one would hide that nobody mounted anything, and die with the container. Into
+# artifacts everybody may look: engines of other uids read the models there.
 RUN groupadd --gid 10001 modelforge \
     && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin modelforge \
-    && install -d -m 0700 -o 10001 -g 10001 /data/state /data/hf-cache /data/artifacts /data/quarantine
+    && install -d -m 0700 -o 10001 -g 10001 /data/state /data/hf-cache /data/quarantine \
+    && install -d -m 0755 -o 10001 -g 10001 /data/artifacts
 COPY --from=build /opt/venv /opt/venv
 COPY --from=build /opt/modelforge /opt/modelforge
 ENV PATH=/opt/venv/bin:/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin \

@@ -34,16 +34,8 @@ def main() -> int:
             return 0
         sys.stderr.write(f"Set {OPTIONAL}=1 where that is all right.\n")
         return EXIT_UNAVAILABLE
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "--timeout",
-        "900",
-        "--durations",
-        "0",
-        *(sys.argv[1:] or ["tests/deploy"]),
-    ]
+    chosen = sys.argv[1:] or ["tests/deploy"]
+    command = [sys.executable, "-m", "pytest", "--timeout", "900", "--durations", "12", *chosen]
     return subprocess.run(
         command, cwd=ROOT, env=os.environ | {"MODELFORGE_TEST_DATABASE": "sqlite"}, check=False
     ).returncode

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.deploy import engine
+from tests.deploy import engine, server
 from tests.deploy.parts import AGENT_FILES, NodeAgent, Stack
 
 
@@ -40,7 +40,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """A base stack, up from nothing; gone with its volumes in the end."""
+    """A base stack, up from nothing; gone in the end, with its volumes and all images that were built."""
     if not engine.answers():
         pytest.fail("No Docker Engine answers; `make deploy-test` says how to bring one up.")
     made = Stack(tmp_path_factory.mktemp("stack"))
@@ -48,6 +48,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         yield made.up()
     finally:
         made.server.remove()
+        server.remove_images()
 
 
 @pytest.fixture

@@ -46,6 +46,11 @@ def inspect(container: str) -> dict[str, Any]:
     return dict(found)
 
 
+def size_bytes(image: str) -> int:
+    """What an image takes, with those that it is built on."""
+    return int(docker("image", "inspect", image, "--format", "{{.Size}}"))
+
+
 def answers() -> bool:
     """Whether there is an engine."""
     return run(["docker", "version", "--format", "{{.Server.Version}}"], check=False).returncode == 0

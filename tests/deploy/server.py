@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import uuid
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from tests.deploy import engine
 from tests.deploy.engine import docker, run
@@ -16,7 +16,8 @@ CLONED = (
     ".dockerignore", "agent", "artifacts", "compose", "enrollment", "manage.py", "modelforge", "nodes",
     "requirements.txt", "templates",
 )  # fmt: skip
-TAG = "deploy-test"
+TAG = f"deploy-test-{uuid.uuid4().hex[:8]}"
+"""Of this run's images: whoever else tests on the same engine has others."""
 BUILD_WITHIN = 600.0
 
 
@@ -35,10 +36,14 @@ def clone(folder: Path) -> Path:
 class Server:
     """One Compose project in a clone of its own; ``variables`` is its .env."""
 
+    projects: ClassVar[list[str]] = []
+    """All that were made, for their images outlive them."""
+
     def __init__(self, folder: Path, files: tuple[str, ...], **variables: str) -> None:
         self.folder = clone(folder) / "compose"
         self.files = files
         self.project = f"modelforge-test-{uuid.uuid4().hex[:8]}"
+        self.projects.append(self.project)
         self.variables = {"COMPOSE_PROJECT_NAME": self.project, "MODELFORGE_TAG": TAG, **variables}
         self.write()
 
@@ -97,6 +102,14 @@ class Server:
     def volume(self, name: str) -> str:
         """The engine's name of a volume of this project."""
         return f"{self.project}_{name}"
+
+
+def remove_images() -> None:
+    """All that were built, the untagged too; the engine's cache of build steps stays."""
+    for project in Server.projects:
+        built = docker("images", "--quiet", "--filter", f"label=com.docker.compose.project={project}").split()
+        if built:
+            docker("image", "rm", "--force", *built, check=False)
 
 
 def image_labels(name: str) -> dict[str, str]:

@@ -58,6 +58,9 @@ print(json.dumps(said))
 TMP = "/tmp"  # noqa: S108 - the container's own
 VOLUMES = {"/data/state", "/data/hf-cache", "/data/artifacts", "/data/quarantine"}
 CA = "/etc/modelforge/control-plane-ca.crt"
+BASE = "python:3.13-slim-trixie"
+MOST_ON_TOP_BYTES = 45 * 1000 * 1000
+"""docs/deploy.md says what each part costs."""
 ENGINES_OWN = {"/", "/sbin/docker-init", "/usr/sbin/docker-init", "/etc/resolv.conf", "/etc/hostname", "/etc/hosts"}
 
 
@@ -129,6 +132,7 @@ def test_docker_says_the_same(outside: dict[str, Any]) -> None:
     assert not host["DeviceRequests"]
     assert [*host["Tmpfs"]] == [TMP]
     assert host["RestartPolicy"]["Name"] == "unless-stopped"
+    assert host["LogConfig"] == {"Type": "json-file", "Config": {"max-size": "10m", "max-file": "3"}}
     assert outside["Config"]["User"] == "10001:10001"
     assert outside["Config"]["StopSignal"] == "SIGTERM"
     assert outside["Config"]["Healthcheck"]["Test"] == ["CMD", "python", "-m", "agent", "health"]
@@ -145,6 +149,11 @@ def test_a_gpu_is_asked_for_its_library_and_nothing_else(agent: NodeAgent) -> No
     )
     (device,) = told["services"]["node-agent"]["deploy"]["resources"]["reservations"]["devices"]
     assert device == {"driver": "nvidia", "count": -1, "capabilities": ["gpu", "utility"]}
+
+
+def test_the_image_is_small(agent: NodeAgent) -> None:
+    on_top = engine.size_bytes(engine.inspect(agent.container)["Image"]) - engine.size_bytes(BASE)
+    assert 0 < on_top < MOST_ON_TOP_BYTES
 
 
 def test_the_image_holds_the_agent_alone(agent: NodeAgent) -> None:

@@ -10,6 +10,12 @@ from tests.deploy.parts import AGENT_FILES, NodeAgent, Stack
 from tests.parts.ports import until
 
 NewAgent = Callable[..., NodeAgent]
+BINDABLE = {
+    "state": "MODELFORGE_AGENT_STATE_VOLUME",
+    "hf-cache": "MODELFORGE_AGENT_HF_CACHE_VOLUME",
+    "artifacts": "MODELFORGE_AGENT_ARTIFACT_VOLUME",
+    "quarantine": "MODELFORGE_AGENT_QUARANTINE_VOLUME",
+}
 
 
 def test_down_and_up_keep_the_node(stack: Stack, agent: NodeAgent) -> None:
@@ -68,41 +74,43 @@ def test_a_lost_state_volume_may_also_mean_a_new_node(stack: Stack, new_agent: N
     assert stack.node(before)["retired"] is True
 
 
-@pytest.mark.parametrize("variable", ["STATE_VOLUME", "HF_CACHE_VOLUME", "ARTIFACT_VOLUME", "QUARANTINE_VOLUME"])
+@pytest.mark.parametrize("variable", BINDABLE.values(), ids=BINDABLE)
 def test_the_hosts_root_is_never_a_volume(new_agent: NewAgent, variable: str) -> None:
-    agent = new_agent(**{f"MODELFORGE_AGENT_{variable}": "/"}).up()
+    agent = new_agent(**{variable: "/"}).up()
     assert agent.wait_ended() == 78
-    assert f"MODELFORGE_AGENT_{variable}" in agent.log()
+    assert variable in agent.log()
     assert "is the root of a whole system" in agent.log()
     assert "chown" not in agent.log()
 
 
-def test_a_folder_that_is_not_ours_is_told_with_uid_path_and_command(
+def test_folders_that_are_not_ours_are_told_with_uid_path_and_command(
     stack: Stack, new_agent: NewAgent, tmp_path: Path
 ) -> None:
-    """As on Unraid: a bind path, made by root; the command that the agent names mends it."""
-    folder = tmp_path / "state"
-    folder.mkdir(mode=0o755)
-    agent = new_agent(MODELFORGE_AGENT_STATE_VOLUME=str(folder))
-    agent.server.write(MODELFORGE_AGENT_ENROLLMENT_TOKEN=stack.invite("on a bind path"))
+    """As on Unraid: narrow bind paths, two of them made by root; the command that the agent names mends each."""
+    folders = {name: tmp_path / name for name in BINDABLE}
+    for folder in folders.values():
+        folder.mkdir(mode=0o755)
+    agent = new_agent(**{BINDABLE[name]: str(folder) for name, folder in folders.items()})
+    agent.server.write(MODELFORGE_AGENT_ENROLLMENT_TOKEN=stack.invite("on bind paths"))
+    for name in ("hf-cache", "quarantine"):
+        give(folders[name], f"/data/{name}")
     agent.up()
     assert agent.wait_ended() == 74
-    assert "/data/state cannot be read and written by uid 10001" in agent.log()
-    assert "chown -R 10001:10001 /data/state" in agent.log()
-    engine.docker(
-        "run",
-        "--rm",
-        "-v",
-        f"{folder}:/data/state",
-        "python:3.13-slim-trixie",
-        "chown",
-        "-R",
-        "10001:10001",
-        "/data/state",
-    )
+    for name in ("state", "artifacts"):
+        agent.says(f"/data/{name} cannot be read and written by uid 10001")
+        assert f"chown -R 10001:10001 /data/{name}" in agent.log()
+        give(folders[name], f"/data/{name}")
     agent.wait_online(within=90)
-    assert (folder / "node-id").read_text().strip() == agent.node_id
-    assert (folder / "node-credential").stat().st_mode & 0o777 == 0o600
+    assert (folders["state"] / "node-id").read_text().strip() == agent.node_id
+    assert (folders["state"] / "node-credential").stat().st_mode & 0o777 == 0o600
+    mounts = {mount["Destination"]: mount for mount in engine.inspect(agent.container)["Mounts"]}
+    assert {mounts[f"/data/{name}"]["Source"] for name in folders} == {str(folder) for folder in folders.values()}
+
+
+def give(folder: Path, as_seen: str) -> None:
+    """The command that the agent named, on the host."""
+    chown = ("python:3.13-slim-trixie", "chown", "-R", "10001:10001", as_seen)
+    engine.docker("run", "--rm", "-v", f"{folder}:{as_seen}", *chown)
 
 
 def test_a_folder_of_the_containers_own_is_no_volume(new_agent: NewAgent) -> None:

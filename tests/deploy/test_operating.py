@@ -3,6 +3,7 @@
 import socket
 import ssl
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -24,6 +25,19 @@ def test_a_rotated_credential_is_set_without_a_restart(stack: Stack, agent: Node
     agent.wait_online()
     assert agent.container == container
     assert fresh not in agent.log()
+
+
+def test_down_and_up_of_the_control_plane_keep_its_data_its_ca_and_its_secrets(stack: Stack, agent: NodeAgent) -> None:
+    agent.wait_online()
+    node = agent.node_id
+    began = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+    stack.server.compose("down")
+    stack.server.compose("up", "-d", "--wait")
+    until(stack.is_ready, "the stack is ready, with the same CA at the door", within=60, every=0.2)
+    is_heard(stack, agent)  # asked for with the same admin token
+    told = {event["type"] for event in stack.site.events(since=began, node=node)}
+    assert "node.offline" not in told
+    stack.manage("audit_verify")
 
 
 def test_a_copied_state_volume_is_told_as_a_conflict(stack: Stack, agent: NodeAgent, new_agent: NewAgent) -> None:
@@ -53,26 +67,25 @@ def test_nobody_may_say_from_where_he_comes(stack: Stack, header: str) -> None:
     assert told_address(stack, **{header: SPOOFED}) not in {SPOOFED, ""}
 
 
-@pytest.fixture
-def own(stack: Stack, tmp_path: Path) -> Iterator[tuple[trustme.CA, Path]]:
+@contextmanager
+def own_certificate(stack: Stack, ca: trustme.CA, folder: Path) -> Iterator[None]:
     """The proxy with a certificate of one's own, trusting a proxy before it; as it was afterwards."""
-    ca, folder = trustme.CA(), tmp_path / "certificates"
-    folder.mkdir()
     write(ca, folder, timedelta(days=30))
-    before = stack.site.ca
-    stack.site.ca = tmp_path / "own-ca.pem"
+    before, stack.site.ca = stack.site.ca, folder.with_suffix(".pem")
     ca.cert_pem.write_to_path(str(stack.site.ca))
     stack.server.write(
         MODELFORGE_TLS="/certificates/server.crt /certificates/server.key",
         MODELFORGE_CERTIFICATES=str(folder),
         MODELFORGE_TRUSTED_PROXIES="0.0.0.0/0",
     )
-    stack.server.compose("up", "-d", "--wait")
-    yield ca, folder
-    stack.site.ca = before
-    stack.server.write(MODELFORGE_TLS=None, MODELFORGE_CERTIFICATES=None, MODELFORGE_TRUSTED_PROXIES=None)
-    stack.server.compose("up", "-d", "--wait")
-    until(stack.is_ready, "the stack is as it was", within=60, every=0.2)
+    try:
+        stack.server.compose("up", "-d", "--wait")
+        yield
+    finally:
+        stack.site.ca = before
+        stack.server.write(MODELFORGE_TLS=None, MODELFORGE_CERTIFICATES=None, MODELFORGE_TRUSTED_PROXIES=None)
+        stack.server.compose("up", "-d", "--wait")
+        until(stack.is_ready, "the stack is as it was", within=60, every=0.2)
 
 
 def write(ca: trustme.CA, folder: Path, valid: timedelta) -> None:
@@ -95,12 +108,45 @@ def expires(stack: Stack) -> str:
     return str(certificate["notAfter"])
 
 
-def test_a_certificate_of_ones_own_is_served_and_renewed_while_it_runs(
-    stack: Stack, own: tuple[trustme.CA, Path]
+def test_an_agent_that_knows_both_cas_never_notices_the_change_nor_a_renewal(
+    stack: Stack, new_agent: NewAgent, tmp_path: Path
 ) -> None:
-    until(stack.is_ready, "the stack is ready behind it", within=60, every=0.2)
-    before = expires(stack)
-    write(*own, timedelta(days=60))
-    stack.server.compose("exec", "-T", "proxy", "caddy", "reload", "--force", "--config", "/etc/caddy/Caddyfile")
-    until(lambda: expires(stack) != before, "the renewed certificate is served", within=20, every=0.2)
-    assert told_address(stack, **{"X-Forwarded-For": f"203.0.113.9, {SPOOFED}"}) == SPOOFED  # the trusted proxy's word
+    """docs/deploy.md, "Changing to another CA": the proxy's own, one of ours, its certificate renewed, and back."""
+    ca, folder, both = trustme.CA(), tmp_path / "certificates", tmp_path / "both.crt"
+    folder.mkdir()
+    both.write_bytes(stack.site.ca.read_bytes() + ca.cert_pem.bytes())
+    agent = new_agent(MODELFORGE_AGENT_CA_CERT_PATH=str(both)).join("knows both")
+    with own_certificate(stack, ca, folder):
+        until(stack.is_ready, "the stack is ready behind it", within=60, every=0.2)
+        is_heard(stack, agent)
+        before = expires(stack)
+        write(ca, folder, timedelta(days=60))
+        stack.server.compose("exec", "-T", "proxy", "caddy", "reload", "--force", "--config", "/etc/caddy/Caddyfile")
+        until(lambda: expires(stack) != before, "the renewed certificate is served", within=20, every=0.2)
+        is_heard(stack, agent)
+        seen_from = told_address(stack, **{"X-Forwarded-For": f"203.0.113.9, {SPOOFED}"})
+        assert seen_from == SPOOFED  # the trusted proxy's word
+    is_heard(stack, agent)
+    assert "CA" not in agent.log()
+
+
+def is_heard(stack: Stack, agent: NodeAgent) -> None:
+    """One more beat from now on."""
+    now = datetime.now(UTC).isoformat()
+    until(lambda: stack.node(agent.node_id)["last_heard_at"] > now, "a beat is heard", within=30, every=0.2)
+
+
+def test_an_admin_token_of_ones_own_takes_the_place_of_the_one_that_was_made(stack: Stack) -> None:
+    """From here on it is the stack's."""
+    made, own = stack.site.admin_token, "an-admin-token-of-the-operators-own-0123456789"
+    stack.server.write(MODELFORGE_OPERATOR_API_KEY="short")
+    code, _, told = stack.server.tried("run", "--rm", "-T", "secrets")
+    assert code == 78
+    assert "MODELFORGE_OPERATOR_API_KEY has 5 characters" in told
+    stack.server.write(MODELFORGE_OPERATOR_API_KEY=own)
+    stack.server.compose("up", "-d", "--force-recreate", "--wait", "secrets", "web")
+    stack.server.write(MODELFORGE_OPERATOR_API_KEY=None)
+    stack.site.admin_token = own
+    assert stack.site.api("GET", "hardware/nodes?page_size=1")["results"]
+    refused = stack.site.ask("GET", "/api/v1/hardware/nodes", headers={"X-ModelForge-Admin-Token": made})
+    assert refused.status == 401

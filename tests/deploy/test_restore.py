@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tests.deploy import backups
 from tests.deploy.parts import BEAT_SECONDS, NodeAgent, Stack
 from tests.parts.ports import until
 
@@ -18,20 +19,12 @@ def test_a_restored_dump_brings_the_nodes_back(
 ) -> None:
     agent.wait_online()
     before = agent.node_id
-    stack.server.binary(
-        "exec", "-T", "postgres", "pg_dump", "-U", "modelforge", "-Fc", "modelforge", into=tmp_path / "d"
-    )
+    backups.dump(stack, tmp_path / "d")
     dumped = time.monotonic()
     later = new_agent().join("enrolled after the dump")
     stranger = later.node_id
     began = datetime.now(UTC).isoformat().replace("+00:00", "Z")
-    stack.server.compose("stop", "web", "worker", "beat")
-    stack.server.compose("exec", "-T", "postgres", "dropdb", "-U", "modelforge", "--force", "modelforge")
-    stack.server.compose("exec", "-T", "postgres", "createdb", "-U", "modelforge", "modelforge")
-    stack.server.binary(
-        "exec", "-T", "postgres", "pg_restore", "-U", "modelforge", "-d", "modelforge", "--exit-on-error",
-        out_of=tmp_path / "d",
-    )  # fmt: skip
+    backups.restore(stack, tmp_path / "d")
     until(lambda: time.monotonic() > dumped + LONG_AGO, "the dump is old", within=LONG_AGO)
     stack.server.compose("up", "-d", "--wait")
     until(stack.is_ready, "the stack is ready", within=60, every=0.2)

@@ -39,7 +39,14 @@ from tests.hub.repositories import LARGE, Files, Gate, Repository
 class Hub:
     """Its three origins, its repositories, and every request that came."""
 
-    def __init__(self, authority: trustme.CA | None = None, *, folder: Path | None = None, prefix: str = "") -> None:
+    def __init__(
+        self,
+        authority: trustme.CA | None = None,
+        *,
+        folder: Path | None = None,
+        prefix: str = "",
+        name: str = "127.0.0.1",  # by which clients know it, where something carries them here
+    ) -> None:
         self.prefix = prefix  # of a mirror that is not at the root of its host
         self.direct = False  # large files are served by the Hub itself, as mirrors do
         self.ca_file: Path | None = None
@@ -53,10 +60,10 @@ class Hub:
         self.links = Links()
         self._script = Script()
         self._lock = threading.Lock()
-        context = _context(authority)
-        self.hub = Origin(lambda request: self._respond(request, self._desk.at_the_hub), context)
-        self.cdn = Origin(lambda request: self._respond(request, self._desk.at_the_cdn), context)
-        self.elsewhere = Origin(lambda request: self._respond(request, self._desk.at_another_host), context)
+        context = _context(authority, name)
+        self.hub = Origin(lambda request: self._respond(request, self._desk.at_the_hub), context, name)
+        self.cdn = Origin(lambda request: self._respond(request, self._desk.at_the_cdn), context, name)
+        self.elsewhere = Origin(lambda request: self._respond(request, self._desk.at_another_host), context, name)
         self._origins = (self.hub, self.cdn, self.elsewhere)
         self._desk = Desk(self)
         self.start()
@@ -163,9 +170,9 @@ class Hub:
         return befallen(in_its_place(request, fault) or answer(fault), fault), fault
 
 
-def _context(authority: trustme.CA | None) -> ssl.SSLContext | None:
+def _context(authority: trustme.CA | None, name: str) -> ssl.SSLContext | None:
     if authority is None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.issue_cert(name).configure_cert(context)
     return context

@@ -28,10 +28,11 @@ class Gone(Exception):
 class Origin:
     """Listens on a port of 127.0.0.1 that it keeps when it is stopped and started again."""
 
-    def __init__(self, respond: Respond, context: ssl.SSLContext | None = None) -> None:
+    def __init__(self, respond: Respond, context: ssl.SSLContext | None = None, name: str = "127.0.0.1") -> None:
         self.latency_seconds = 0.0  # before each answer
         self.bytes_per_second: float | None = None  # of each connection
         self.port = 0
+        self.name = name
         self.scheme = "https" if context else "http"
         self._respond, self._context = respond, context
         self.connections = itertools.count(1)
@@ -40,7 +41,7 @@ class Origin:
     @property
     def url(self) -> str:
         """Its address."""
-        return f"{self.scheme}://127.0.0.1:{self.port}"
+        return f"{self.scheme}://{self.name}:{self.port}"
 
     def start(self) -> None:
         """Listen."""
