@@ -30,6 +30,7 @@ log = logging.getLogger("agent")
 
 GOODBYE_WITHIN = timedelta(seconds=3)
 _LAST_BEAT_WITHIN = timedelta(seconds=2)  # a beat after the goodbye would read as a return
+_TURNS_WITHIN = timedelta(seconds=0.5)  # a worker that has not heard by then hangs in a request
 _LET_GO_WITHIN = worker.RELEASE_WITHIN + worker.TELL_WITHIN  # of the job, so that another start may go on with it
 _WATCH_EVERY = timedelta(seconds=15)
 _ENDINGS = (signal.SIGTERM, signal.SIGINT)
@@ -102,7 +103,9 @@ class Daemon:
         if self._crashed:
             return EXIT_CRASHED
         pulse.join(_LAST_BEAT_WITHIN.total_seconds())
-        working.join(_LET_GO_WITHIN.total_seconds())
+        working.join(_TURNS_WITHIN.total_seconds())
+        if working.is_alive() and not self._worker.release(self._goodbyes):  # its own thread is at it
+            working.join(_LET_GO_WITHIN.total_seconds())
         self._say_goodbye()
         self._gpus.close()
         self._health.close()

@@ -124,14 +124,14 @@ class Reports:
         self.pending = None
         return pending
 
-    def deliver_last(self, within: timedelta) -> None:
-        """The agent stops: tell what waits, once and shortly."""
+    def deliver_last(self, within: timedelta, over: Client | None = None) -> None:
+        """The agent stops: tell what waits, once and shortly, over another connection where the own is not free."""
         credential = self._identity.credential()
         if self.pending is None or credential is None:
             return
         job, result = self.pending.job, self.pending.result
         try:
-            self._client.tell(protocol.result(job.id), bearer=credential, body=result, timeout=within)
+            (over or self._client).tell(protocol.result(job.id), bearer=credential, body=result, timeout=within)
         except Trouble as trouble:
             log.warning("the result was not heard: %s", trouble, extra=_about(job, trouble))
         else:

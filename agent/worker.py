@@ -9,7 +9,7 @@ at the storage roots: whatever hangs there, the lease is kept or let go in time.
 import logging
 from datetime import timedelta
 from random import Random
-from threading import Event
+from threading import Event, Lock
 from typing import get_args
 from uuid import UUID
 
@@ -67,6 +67,7 @@ class Worker:
         self._braked_at: float | None = None
         self._hangs_since: float | None = None
         self._tidying = False  # at the last claim
+        self._letting_go = Lock()  # taken once, when the agent stops
 
     def work(self) -> None:
         """The beat loop was told that something waits at agent/jobs/claim."""
@@ -104,8 +105,14 @@ class Worker:
         self._claim_if_due()
         return self._wait()
 
-    def release(self) -> None:
-        """The agent stops: the job is told to, and the control plane that another start may go on."""
+    def release(self, over: Client | None = None) -> bool:
+        """The agent stops: the job is told to, and the control plane that another start may go on.
+
+        Done once; False where it was begun already. ``over`` is another connection, for a thread that does not wait
+        until the worker's own comes back from a request.
+        """
+        if not self._letting_go.acquire(blocking=False):
+            return False
         running = self._running
         if running is not None:
             running.brake.pull("released")
@@ -114,7 +121,8 @@ class Worker:
             if result is not None:
                 self._reports.pending = Pending(running.job, result)
             self._running = None
-        self._reports.deliver_last(TELL_WITHIN)
+        self._reports.deliver_last(TELL_WITHIN, over)
+        return True
 
     def _attend(self) -> None:
         running = self._running
@@ -174,11 +182,11 @@ class Worker:
 
     def _claim_if_due(self) -> None:
         wait = self._claims.due_in()
-        if wait is None or wait > timedelta():
+        if wait is None or wait > timedelta() or self._letting_go.locked():
             return
         types, sent_at = self._types(), self._clock.monotonic()
         reply = self._claims.claim(types, within=self._running.lease.left / 3 if self._running else None)
-        if reply is not None and reply.job is not None and types:
+        if reply is not None and reply.job is not None and types and not self._letting_go.locked():
             self._begin(reply.job, sent_at)
 
     def _types(self) -> list[str]:

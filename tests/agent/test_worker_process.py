@@ -2,8 +2,10 @@
 
 import json
 import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Event
 from typing import Any
 from uuid import uuid4
 
@@ -102,6 +104,45 @@ def test_stopped_in_the_middle_of_a_job_it_says_so_before_it_says_goodbye(
     paths = [request.path for request in plane.requests]
     assert paths.index(protocol.result(JOB)) < paths.index(protocol.GOODBYE)
     assert paths[-1] == protocol.GOODBYE
+
+
+@pytest.mark.parametrize("hangs", ["a progress", "a claim"])
+def test_stopped_while_a_request_of_the_worker_hangs_the_job_is_let_go_over_another_connection(
+    plane: ControlPlane, start: Start, tmp_path: Path, volumes: Path, hub: Hub, hangs: str
+) -> None:
+    repo = hub.repo("org/model", {"config.json": b"{}"})
+    asked, over = Event(), Event()
+
+    def hang(answer: Callable[[Request], Answer]) -> Callable[[Request], Answer]:
+        def rule(request: Request) -> Answer:
+            asked.set()
+            over.wait(20)
+            return answer(request)
+
+        return rule
+
+    if hangs == "a claim":
+        hub.fault("info", Fault(silent=True))
+    desk = Desk(plane, volumes, {"type": "artifact.acquire.v1", "repo_id": repo.id, "revision": "main"})
+    path = protocol.progress(JOB)
+    if hangs == "a claim":
+        plane.rules[protocol.HEARTBEAT] = lambda _: plane.beat_reply(work=desk.given)
+    else:
+        plane.rules[path] = hang(plane.rules[path])
+    agent = start(environment(tmp_path, plane.url, HF_ENDPOINT=hub.url))
+    try:
+        if hangs == "a claim":
+            plane.wait(lambda: hub.of("info"), "the Hub is asked")
+            plane.rules[protocol.CLAIM] = hang(plane.rules[protocol.CLAIM])
+        assert asked.wait(15)
+        begun = time.monotonic()
+        assert agent.stop(signal.SIGTERM) == 0
+        assert time.monotonic() - begun < 9
+        assert desk.result()["outcome"] == "released"
+        assert len(plane.asked(protocol.result(JOB))) == 1
+        assert plane.requests[-1].path == protocol.GOODBYE
+    finally:
+        over.set()
 
 
 def test_a_snapshot_comes_and_the_hubs_token_goes_nowhere_else(

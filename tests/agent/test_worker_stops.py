@@ -9,7 +9,7 @@ from agent import wire
 from agent.acquire.terms import Failed
 from agent.worker import RELEASE_WITHIN, TELL_WITHIN, TYPES
 from tests.agent.simulated import gone
-from tests.agent.working import JOB, PATH, Script, Stuck, Workplace, job, root
+from tests.agent.working import JOB, PATH, Desk, Script, Stuck, Workplace, job, root
 from tests.parts.ports import until
 
 OTHER = UUID("22222222-2222-4222-8222-222222222222")
@@ -151,6 +151,38 @@ def test_a_stop_that_nobody_hears_is_none_the_longer(place: Workplace, script: S
     place.desk.trouble = lambda _: gone()
     place.worker.release()
     assert len(place.results) == 1
+
+
+def test_a_stop_while_a_request_hangs_is_told_over_another_connection_and_once(
+    place: Workplace, script: Script
+) -> None:
+    place.begin(script)
+    other = Desk()
+    assert place.worker.release(other)
+    assert [result.outcome for result in other.said("/result")] == ["released"]
+    assert not place.worker.release()
+    assert place.results == []
+
+
+def test_what_a_claim_brings_after_the_stop_is_not_begun(place: Workplace) -> None:
+    """The claim hung, and the job is let go with the agent's end."""
+    begun: list[int] = []
+    place.ready()
+    place.work = lambda **_: begun.append(1)
+
+    def stopped_meanwhile(path: str) -> None:
+        place.worker.release(Desk())
+
+    place.desk.trouble = stopped_meanwhile
+    place.desk.claims.append(wire.ClaimReply(job=job()))
+    place.worker.work()
+    place.turn()
+    place.ended()
+    assert len(place.claims) == 1
+    assert begun == []
+    place.worker.work()
+    place.turn(3)
+    assert len(place.claims) == 1, "nor is anything claimed"
 
 
 def test_a_running_jobs_files_are_never_forgotten(place: Workplace, script: Script) -> None:
