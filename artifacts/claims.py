@@ -15,8 +15,8 @@ from agent import wire
 from agent.protocol import Code
 from artifacts import endings, given, leases, locks, proofs, subjects
 from artifacts.models import Job, StorageRoot
-from nodes import refusals
-from nodes.audit import record
+from nodes import holding, refusals
+from nodes.audit import record, record_uncounted
 from nodes.callers import NodeCaller, Refused
 from nodes.event_types import EventType
 from nodes.models import BootSession, Heartbeat, Node
@@ -30,16 +30,19 @@ def claim(message: wire.Claim, *, by: NodeCaller, now: datetime) -> wire.ClaimRe
 
     Raises:
         Refused: ``identity_conflict`` for a process start that is not the one heard last, ``node_disabled`` or
-            ``node_retired`` where an operator was faster.
+            ``node_retired`` where an operator was faster, ``throttled`` where the node told too much of late.
     """
     with transaction.atomic():
         node = locks.node(by.node_id)
         forbidden = refusals.forbidden(node)
-        if forbidden is None:
+        held = holding.refuse(node, by=by, now=now) if forbidden is None else None
+        if forbidden is None and held is None:
             _refuse_other_process(node, message.boot_id)
             reply = _answer(node, message, by, now)
     if forbidden is not None:
         raise refusals.note(by, forbidden, now=now)
+    if held is not None:
+        raise held
     return reply
 
 
@@ -148,7 +151,8 @@ def _start(job: Job, boot_id: UUID, by: NodeCaller, now: datetime) -> None:
         started_at=job.started_at or now,
         not_before=None,
     )
-    record(EventType.JOB_STARTED, by=by, about=subjects.job(job), at=now, **endings.about(job), attempt=job.attempt)
+    tell = record_uncounted if fresh else record  # from the queue: whatever put it there was counted
+    tell(EventType.JOB_STARTED, by=by, about=subjects.job(job), at=now, **endings.about(job), attempt=job.attempt)
 
 
 def _lease(job: Job, boot_id: UUID, now: datetime) -> dict[str, object]:

@@ -11,7 +11,7 @@ from typing import Any
 from artifacts import subjects
 from artifacts.locks import change
 from artifacts.models import Job
-from nodes.audit import record
+from nodes.audit import record, record_uncounted
 from nodes.callers import Caller
 from nodes.event_types import EventType
 
@@ -46,7 +46,7 @@ def end(
         told: what its event says beside what each says.
     """
     change(job, **_LEFT | {"state": state, "finished_at": now, "not_before": None} | dict(also))
-    record(_EVENTS[state], by=by, about=subjects.job(job), at=at or now, **about(job), **told)
+    record_uncounted(_EVENTS[state], by=by, about=subjects.job(job), at=at or now, **about(job), **told)
     return job
 
 
@@ -66,12 +66,20 @@ def put_back(
     not_before: datetime | None = None,
     at: datetime | None = None,
     also: Mapping[str, Any] = NOTHING,
+    counted: bool = True,
     **told: Any,
 ) -> Job:
-    """The job waits again, from ``not_before`` on; ``told`` says why."""
+    """The job waits again, from ``not_before`` on; ``told`` says why.
+
+    Args:
+        job: its row, held.
+        counted: against what the node may tell by itself; not so where it costs the job one of its attempts.
+    """
     change(job, **_LEFT | {"state": Job.State.QUEUED, "not_before": not_before} | dict(also))
     details = {"attempt": job.attempt, "spent": job.spent, "not_before": not_before}
-    record(EventType.JOB_PUT_BACK, by=by, about=subjects.job(job), at=at or now, **about(job), **details, **told)
+    told = about(job) | details | told
+    tell = record if counted else record_uncounted
+    tell(EventType.JOB_PUT_BACK, by=by, about=subjects.job(job), at=at or now, **told)
     return job
 
 

@@ -11,7 +11,7 @@ from agent.protocol import Code
 from agent.wire import FieldError
 from artifacts import endings, leases, locks, subjects
 from artifacts.models import Artifact, Job
-from nodes.audit import record
+from nodes.audit import record_uncounted
 from nodes.callers import Caller, Refused
 from nodes.event_types import EventType
 
@@ -100,7 +100,7 @@ def _ask_to_read_it(job: Job, by: Caller, now: datetime) -> None:
         also = failure | {"spent": verdict.spent}
         endings.end(job, Job.State.FAILED, by=by, now=now, also=also, **failure, attempt=job.attempt)
     else:
-        endings.put_back(job, by=by, now=now, also={"spent": verdict.spent}, why="not_reread")
+        endings.put_back(job, by=by, now=now, also={"spent": verdict.spent}, counted=False, why="not_reread")
 
 
 def _artifact(job: Job, there: Artifact | None, said: wire.Published, by: Caller, now: datetime) -> Artifact:
@@ -127,7 +127,7 @@ def _artifact(job: Job, there: Artifact | None, said: wire.Published, by: Caller
         locks.change(artifact, **brought)
     told = {"job": job.pk, "snapshot": said.snapshot, "files": said.files, "bytes": said.bytes}
     more = {"revision": job.revision, "manifest_sha256": said.manifest_sha256, "allow_formats": job.allow_formats}
-    record(EventType.ARTIFACT_PUBLISHED, by=by, about=subjects.artifact(artifact), at=now, **told, **more)
+    record_uncounted(EventType.ARTIFACT_PUBLISHED, by=by, about=subjects.artifact(artifact), at=now, **told, **more)
     return artifact
 
 
@@ -138,11 +138,11 @@ def _verified(job: Job, artifact: Artifact, said: wire.Verified, by: Caller, now
     elif said.damaged:
         locks.change(artifact, state=Artifact.State.DAMAGED, damaged=said.damaged)
         told = {"job": job.pk, "damaged": said.damaged[:10], "count": len(said.damaged)}
-        record(EventType.ARTIFACT_DAMAGED, by=by, about=subjects.artifact(artifact), at=now, **told)
+        record_uncounted(EventType.ARTIFACT_DAMAGED, by=by, about=subjects.artifact(artifact), at=now, **told)
     else:
         locks.change(artifact, state=Artifact.State.PUBLISHED, damaged=[], verified_at=now, removed_at=None)
         told = {"job": job.pk, "files": said.files, "bytes": said.bytes}
-        record(EventType.ARTIFACT_VERIFIED, by=by, about=subjects.artifact(artifact), at=now, **told)
+        record_uncounted(EventType.ARTIFACT_VERIFIED, by=by, about=subjects.artifact(artifact), at=now, **told)
     verified = msgspec.to_builtins(said)
     also = _counted(said.files, said.bytes) | {"verified": verified}
     endings.end(job, Job.State.SUCCEEDED, by=by, now=now, also=also, missing=said.missing)
@@ -153,4 +153,4 @@ def _removed(artifact: Artifact, by: Caller, now: datetime, **told: Any) -> None
     if artifact.state == Artifact.State.REMOVED:
         return
     locks.change(artifact, state=Artifact.State.REMOVED, damaged=[], removed_at=now)
-    record(EventType.ARTIFACT_REMOVED, by=by, about=subjects.artifact(artifact), at=now, **told)
+    record_uncounted(EventType.ARTIFACT_REMOVED, by=by, about=subjects.artifact(artifact), at=now, **told)

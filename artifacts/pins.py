@@ -8,7 +8,7 @@ from agent.protocol import Code
 from agent.wire import FieldError
 from artifacts import endings, subjects
 from artifacts.models import Job
-from nodes.audit import record
+from nodes.audit import record_uncounted
 from nodes.callers import Caller, Refused
 from nodes.event_types import EventType
 
@@ -30,5 +30,5 @@ def pin(job: Job, commit: str, *, by: Caller, now: datetime) -> dict[str, Any]:
         detail = f"This job is pinned to {job.commit}, and stays so. Fetch that commit."
         raise Refused(Code.INVALID, f"commit: {detail}", errors=[FieldError(field="commit", detail=detail)])
     told = endings.about(job) | {"commit": commit}
-    record(EventType.JOB_PINNED, by=by, about=subjects.job(job), at=now, **told)
+    record_uncounted(EventType.JOB_PINNED, by=by, about=subjects.job(job), at=now, **told)
     return {"commit": commit}

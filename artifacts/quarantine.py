@@ -6,7 +6,7 @@ from datetime import datetime
 from agent import wire
 from artifacts import subjects
 from artifacts.models import Job, QuarantinedFile
-from nodes.audit import record
+from nodes.audit import record_uncounted
 from nodes.callers import Caller
 from nodes.event_types import EventType
 
@@ -25,7 +25,7 @@ def keep(job: Job, files: Sequence[wire.Quarantined], *, by: Caller, now: dateti
         for file in files[:NAMED_IN_AN_EVENT]
     ]
     told = {"repo_id": job.repo_id, "commit": job.commit, "count": len(files), "files": named}
-    record(EventType.FILE_QUARANTINED, by=by, about=subjects.job(job), at=now, **told)
+    record_uncounted(EventType.FILE_QUARANTINED, by=by, about=subjects.job(job), at=now, **told)
 
 
 def _row(job: Job, file: wire.Quarantined, now: datetime) -> QuarantinedFile:

@@ -74,6 +74,7 @@ def _fail(job: Job, message: wire.Result, by: NodeCaller, now: datetime) -> None
     also = told | ({"preflight": msgspec.to_builtins(message.preflight)} if message.preflight is not None else {})
     wait = None if failure.retry_after_seconds is None else timedelta(seconds=failure.retry_after_seconds)
     verdict = leases.after_failure(failure.code, spent=job.spent, most=job.max_attempts, retry_after=wait)
+    free = verdict.spent == job.spent
     also["spent"] = verdict.spent
     if verdict.ends:
         endings.end(job, Job.State.FAILED, by=by, now=now, also=also, **told, attempt=job.attempt)
@@ -81,7 +82,7 @@ def _fail(job: Job, message: wire.Result, by: NodeCaller, now: datetime) -> None
         endings.cancel(job, by=by, now=now, also=also, **told)
     else:
         not_before = now + verdict.pause if verdict.pause else None
-        endings.put_back(job, by=by, now=now, not_before=not_before, also=also, **told)
+        endings.put_back(job, by=by, now=now, not_before=not_before, also=also, counted=free, **told)
 
 
 def _call_again(node: Node, now: datetime) -> None:

@@ -12,6 +12,7 @@ from agent.protocol import Code
 from agent.wire import FieldError
 from enrollment import secrets
 from enrollment.models import EnrollmentToken, NodeCredential
+from nodes import holding
 from nodes.audit import record
 from nodes.callers import Caller, NodeCaller, Refused, require_operator
 from nodes.control import reason_of
@@ -107,7 +108,7 @@ def renew(*, by: NodeCaller, now: datetime) -> tuple[NodeCredential, str]:
 
     Raises:
         Refused: ``credential_superseded`` or ``credential_revoked``, when that happened since the request came in;
-            ``throttled`` within ten seconds of the renewal before.
+            ``throttled`` within ten seconds of the renewal before, or where the node told too much of late.
     """
     with transaction.atomic():
         node = Node.objects.select_for_update().get(pk=by.node_id)
@@ -120,9 +121,12 @@ def renew(*, by: NodeCaller, now: datetime) -> tuple[NodeCredential, str]:
         if unused is not None:
             after = unused.issued_at + RENEWAL_PAUSE - now
             raise Refused(Code.THROTTLED, "A new credential was issued just now; use that one.", retry_after=after)
-        limit = min(speaking.dies_at or now + RENEWAL_OVERLAP, now + RENEWAL_OVERLAP)
-        old = _limit_old(node, limit, now)
-        return give(node, origin=Origin.RENEWAL, token=None, by=by, now=now, old_dies_at=old)
+        held = holding.refuse(node, by=by, now=now)
+        if held is None:
+            limit = min(speaking.dies_at or now + RENEWAL_OVERLAP, now + RENEWAL_OVERLAP)
+            old = _limit_old(node, limit, now)
+            return give(node, origin=Origin.RENEWAL, token=None, by=by, now=now, old_dies_at=old)
+    raise held
 
 
 def first_use(*, by: NodeCaller, now: datetime) -> NodeCredential.State:

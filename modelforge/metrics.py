@@ -116,6 +116,7 @@ class Fleet(Collector):
             "identity_conflict": Q(identity_conflict_at__isnull=False),
             "protocol_refused": ~Q(protocol_refused=""),
             "refused": ~Q(refused_code=""),
+            "held_back": Q(held_back_at__isnull=False),
             "rotation_pending": Q(credential_state="rotating"),
         }
         wanted = {flag: Count("pk", filter=condition) for flag, condition in flags.items()}

@@ -6,7 +6,7 @@ from django.contrib.sessions.backends.db import SessionStore
 
 from artifacts import expiry
 from modelforge.celery import app
-from nodes import heartbeats, idempotency, telemetry
+from nodes import heartbeats, holding, idempotency, telemetry
 
 
 @app.task(name="modelforge.sweep")
@@ -29,6 +29,7 @@ def thin_telemetry() -> None:
 
 @app.task(name="modelforge.prune")
 def prune() -> None:
-    """Forget answers that may no longer be replayed, and sessions that ended."""
+    """Forget answers that may no longer be replayed and sessions that ended; let go of nodes that were held back."""
     idempotency.prune(now=datetime.now(UTC))
+    holding.let_go(now=datetime.now(UTC))
     SessionStore.clear_expired()

@@ -5,6 +5,7 @@ import json
 import math
 import re
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -13,7 +14,8 @@ from typing import Any
 from django.db import transaction
 from django.db.models import QuerySet
 
-from nodes.callers import Caller
+from nodes import allowance
+from nodes.callers import Caller, NodeCaller
 from nodes.event_types import EventType
 from nodes.models import AuditEvent, AuditHead, Node
 
@@ -45,6 +47,7 @@ class Entry:
     about: Subject
     at: datetime
     details: dict[str, Any]
+    counted: bool = True
 
 
 CONTROL_PLANE = Subject("control_plane", "control-plane", "control plane")
@@ -67,12 +70,19 @@ def record(type: EventType, *, by: Caller, about: Subject | Node, at: datetime, 
     return record_many([Entry(type, by, subject, at, details)])[0]
 
 
+def record_uncounted(type: EventType, *, by: Caller, about: Subject | Node, at: datetime, **details: Any) -> AuditEvent:
+    """As ``record``, but not against what a node may tell by itself: an operator's order, or a count, bounds it."""
+    subject = Subject.node(about) if isinstance(about, Node) else about
+    return record_many([Entry(type, by, subject, at, details, counted=False)])[0]
+
+
 def record_many(entries: Sequence[Entry]) -> list[AuditEvent]:
     """Append several events as ``record`` does, at the cost of one."""
     if not transaction.get_connection().in_atomic_block:
         raise RuntimeError("history belongs in the transaction of the change that it tells")
     if not entries:
         return []
+    _spend(entries)
     AuditHead.objects.get_or_create(id=1, defaults={"hash": BEGINNING})
     head = AuditHead.objects.select_for_update().get(id=1)
     made: list[AuditEvent] = []
@@ -84,6 +94,13 @@ def record_many(entries: Sequence[Entry]) -> list[AuditEvent]:
     AuditEvent.objects.bulk_create(made)
     AuditHead.objects.filter(id=1).update(position=made[-1].position, hash=previous)
     return made
+
+
+def _spend(entries: Sequence[Entry]) -> None:
+    """What nodes tell of themselves counts against their allowance; before the head is locked, the last lock of all."""
+    told = Counter(entry.by.node_id for entry in entries if entry.counted and isinstance(entry.by, NodeCaller))
+    for node_id, events in told.items():
+        allowance.spend(node_id, events, now=entries[0].at)
 
 
 def _event(entry: Entry, position: int, previous: str, recorded_at: datetime) -> AuditEvent:

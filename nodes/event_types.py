@@ -27,6 +27,8 @@ class EventType(models.TextChoices):
     NODE_REVISED = "node.revised", "Node revised"
     NODE_REFUSED = "node.refused", "Node's contact refused"
     NODE_ACCEPTED_AGAIN = "node.accepted_again", "Node's contact accepted again"
+    NODE_HELD_BACK = "node.held_back", "Node held back: it told too much"
+    NODE_LET_GO = "node.let_go", "Node no longer held back"
     PROTOCOL_REFUSED = "node.protocol_refused", "Protocol refused"
     IDENTITY_CONFLICT = "node.identity_conflict", "Identity conflict"
     IDENTITY_CONFLICT_CLEARED = "node.identity_conflict_cleared", "Identity conflict cleared"

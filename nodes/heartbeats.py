@@ -9,7 +9,7 @@ from django.db import connections, transaction
 
 from agent.protocol import VERSION, Code
 from agent.wire import Beat, BeatReply, Goodbye
-from nodes import continuity, labels, refusals, statements
+from nodes import continuity, holding, labels, refusals, statements
 from nodes.audit import record
 from nodes.callers import SYSTEM, NodeCaller, Refused
 from nodes.event_types import EventType
@@ -174,7 +174,7 @@ def _tell_arrival(node: Node, heart: Heartbeat, *, restarted: bool, by: NodeCall
         )
     heart.liveness = was
     if was is not Liveness.ONLINE:
-        record(
+        holding.tell(
             EventType.NODE_RETURNED,
             by=by,
             about=node,
@@ -186,15 +186,17 @@ def _tell_arrival(node: Node, heart: Heartbeat, *, restarted: bool, by: NodeCall
             restarted=restarted,
         )
     elif restarted:
-        record(EventType.NODE_RESTARTED, by=by, about=node, at=now, silent_seconds=now - heart.last_heard_at)
+        holding.tell(EventType.NODE_RESTARTED, by=by, about=node, at=now, silent_seconds=now - heart.last_heard_at)
 
 
 def _tell_changes(node: Node, beat: Beat, *, by: NodeCaller, now: datetime) -> None:
     """What this contact mends or changes on the node's own row."""
     if node.refused_code:
-        record(EventType.NODE_ACCEPTED_AGAIN, by=by, about=node, at=now, was=node.refused_code, since=node.refused_at)
+        holding.tell(
+            EventType.NODE_ACCEPTED_AGAIN, by=by, about=node, at=now, was=node.refused_code, since=node.refused_at
+        )
     if node.agent_version not in {"", beat.agent_version}:
-        record(EventType.AGENT_UPDATED, by=by, about=node, at=now, old=node.agent_version, new=beat.agent_version)
+        holding.tell(EventType.AGENT_UPDATED, by=by, about=node, at=now, old=node.agent_version, new=beat.agent_version)
     Node.objects.filter(pk=node.pk).update(
         refused_code="",
         refused_at=None,
@@ -216,7 +218,7 @@ def farewell(goodbye: Goodbye, *, by: NodeCaller, now: datetime) -> None:
             .update(liveness=Liveness.OFFLINE, stopped_at=now, stop_reason=goodbye.reason)
         )
         if stopped:
-            record(EventType.NODE_STOPPED, by=by, about=node, at=now, reason=goodbye.reason)
+            holding.tell(EventType.NODE_STOPPED, by=by, about=node, at=now, reason=goodbye.reason)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from django.db import transaction
 
 from agent.protocol import Code
 from agent.wire import AcceleratorFacts, Facts, FactsReply, FieldError, GpuRuntime, Reading, VolumeFacts, digest
-from nodes import labels, refusals
+from nodes import holding, labels, refusals
 from nodes.audit import Entry, Subject, record_many
 from nodes.callers import NodeCaller, Refused
 from nodes.event_types import EventType
@@ -26,17 +26,18 @@ def publish(facts: Facts, *, by: NodeCaller, now: datetime) -> FactsReply:
 
     Raises:
         Refused: ``invalid`` where two devices or volumes share a name, ``identity_conflict`` where another process
-            start has taken over since, ``node_disabled`` or ``node_retired`` where an operator was faster.
+            start has taken over since, ``node_disabled`` or ``node_retired`` where an operator was faster,
+            ``throttled`` for news where it told too much of late.
     """
     _refuse_unclear(facts)
     said = digest(facts)
     with transaction.atomic():
         node = Node.objects.select_for_update().get(pk=by.node_id)
-        forbidden = refusals.forbidden(node)
-        if forbidden is None:
+        forbidden, changed = refusals.forbidden(node), said != node.facts_digest
+        held = holding.refuse(node, by=by, now=now) if forbidden is None and changed else None
+        if forbidden is None and held is None:
             _refuse_superseded(node, facts)
             _refuse_haste(node, said, now)
-            changed = said != node.facts_digest
             entries = list(_news(node, facts)) if changed else []
             _write_node(node, facts, said, now) if changed else _seen_again(node, now)
             entries += _write_accelerators(node, facts, now)
@@ -45,6 +46,8 @@ def publish(facts: Facts, *, by: NodeCaller, now: datetime) -> FactsReply:
             record_many([Entry(type, by, about, now, details) for type, details in _few(entries)])
     if forbidden is not None:
         raise refusals.note(by, forbidden, now=now)
+    if held is not None:
+        raise held
     return FactsReply(facts_digest=said, changed=changed)
 
 

@@ -46,6 +46,9 @@ class Node(models.Model):
         null=True, blank=True
     )  # last contact that was refused, cleared by one that is not
     refused_code = models.CharField(max_length=32, blank=True)
+    history_owed_until = models.DateTimeField(null=True, blank=True)  # nodes.allowance; None: it owes nothing
+    held_back_at = models.DateTimeField(null=True, blank=True)  # it told more than the history takes of one node
+    history_untold = models.JSONField(null=True, blank=True)  # type -> how many were counted instead of told
 
     agent_version = models.CharField(max_length=64, blank=True)
     protocol_version = models.PositiveIntegerField(null=True, blank=True)

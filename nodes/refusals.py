@@ -6,7 +6,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from agent.protocol import SPOKEN, VERSION_HEADER, Code
-from nodes.audit import record
+from nodes import holding
 from nodes.callers import NodeCaller, Refused
 from nodes.event_types import EventType
 from nodes.models import Node
@@ -34,7 +34,7 @@ def note(by: NodeCaller, code: Code, *, now: datetime) -> Refused:
         first = Node.objects.filter(~Q(refused_code=code), pk=by.node_id).update(refused_code=code, refused_at=now)
         if first:
             node = Node.objects.get(pk=by.node_id)
-            record(EventType.NODE_REFUSED, by=by, about=node, at=now, code=code)
+            holding.tell(EventType.NODE_REFUSED, by=by, about=node, at=now, code=code)
         else:
             Node.objects.filter(pk=by.node_id).update(refused_at=now)
     return Refused(code, _WHY[code])
@@ -66,7 +66,7 @@ def note_protocol(by: NodeCaller, header: str | None, *, now: datetime) -> Refus
         )
         if first:
             node = Node.objects.get(pk=by.node_id)
-            record(EventType.PROTOCOL_REFUSED, by=by, about=node, at=now, said=said, spoken=list(SPOKEN))
+            holding.tell(EventType.PROTOCOL_REFUSED, by=by, about=node, at=now, said=said, spoken=list(SPOKEN))
         else:
             Node.objects.filter(pk=by.node_id).update(refused_at=now)
     return protocol_unsupported(header)

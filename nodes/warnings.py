@@ -35,6 +35,12 @@ def warnings_of(node: Node, heart: Heartbeat | None, accelerators: Sequence[Acce
         )
     elif node.refused_code:
         yield Warning("refused", f"Its last contact was refused: {node.refused_code}.")
+    if node.held_back_at is not None:
+        yield Warning(
+            "held_back",
+            "It told more changes than the history takes of one node, and is held back: its beats are heard, its other "
+            "words wait. Look at its history for what flaps; where nothing explains it, rotate its credential.",
+        )
     if node.credential_state == CredentialState.REVOKED and node.refused_code != Code.CREDENTIAL_REVOKED:
         yield Warning("credential_revoked", "It holds no credential that works: enroll it again.")
     yield from _of_clock(heart)

@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 from ipaddress import ip_address
 from typing import Literal
 
+from django.conf import settings
+
 from agent.protocol import SPOKEN, Code
 from nodes.admin.fleet import SKEW_TOLERATED
 from nodes.liveness import Liveness
@@ -106,6 +108,19 @@ def _refusals(node: Node, heart: Heartbeat | None, now: datetime) -> Iterator[Fl
             else "See the history for what it sent.",
             "neutral" if expected else "warning",
             urgent=not expected,
+        )
+    if node.held_back_at is not None:
+        untold = sum((node.history_untold or {}).values())
+        yield Flag(
+            "held_back",
+            "held back",
+            "Held back: it tells too much",
+            f"Since {exact(node.held_back_at)} it told more than {settings.NODE_HISTORY_PER_HOUR} changes in an hour, "
+            f"which are kept for good. Beats are heard ({untold} changes that they made were only counted); claims and "
+            "facts are answered with 429.",
+            "Its history shows what flaps: a disk that comes and goes, an agent that is started again and again. Mend "
+            "that, and it is let go by itself. Where nothing explains it, disable the node and rotate its credential.",
+            "warning",
         )
 
 

@@ -56,6 +56,7 @@ FLAGS: dict[str, tuple[str, Q]] = {
     "conflict": ("Identity conflict", Q(identity_conflict_at__isnull=False)),
     "protocol": ("Protocol refused", Q(protocol_refused_at__isnull=False)),
     "refused": ("Last contact refused", ~Q(refused_code="")),
+    "held_back": ("Held back", Q(held_back_at__isnull=False)),
     "rotation": ("Rotation pending", Q(credential_state=CredentialState.ROTATING)),
     "tls": ("TLS not verified", TLS_UNVERIFIED),
     "skew": ("Clock skew over 60 s", SKEWED),
@@ -69,7 +70,7 @@ def needs_attention(now: datetime) -> Q:
     """What an operator should look at: silence that nobody planned, refusals, and warnings. Not what was disabled."""
     silent = ~is_online(now) & Q(heartbeat__last_heard_at__isnull=False, heartbeat__stopped_at__isnull=True)
     flagged = Q(credential_state=CredentialState.REVOKED)
-    for key in ("conflict", "protocol", "refused", "tls", "skew", "missing", "runtime"):
+    for key in ("conflict", "protocol", "refused", "held_back", "tls", "skew", "missing", "runtime"):
         flagged |= FLAGS[key][1]
     return Q(retired_at__isnull=True, enabled=True) & (silent | flagged)
 
