@@ -114,9 +114,9 @@ def _goes_on(job: Job, message: wire.Claim, proven: dict[UUID, StorageRoot], by:
     if job.cancel_requested_at is not None:
         endings.cancel(job, by=by, now=now)
     elif job.root_id not in proven:
-        endings.put_back(job, by=by, now=now, why="root_unverified")
+        endings.give_back(job, by=by, now=now, why="root_unverified")
     elif job.type not in message.types:
-        endings.put_back(job, by=by, now=now, why="job_type_unsupported")
+        endings.give_back(job, by=by, now=now, why="job_type_unsupported")
     elif job.boot_id == message.boot_id:
         locks.change(job, **_lease(job, message.boot_id, now))
         return True

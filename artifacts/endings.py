@@ -8,7 +8,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
-from artifacts import subjects
+from artifacts import leases, subjects
 from artifacts.locks import change
 from artifacts.models import Job
 from nodes.audit import record, record_uncounted
@@ -81,6 +81,14 @@ def put_back(
     tell = record if counted else record_uncounted
     tell(EventType.JOB_PUT_BACK, by=by, about=subjects.job(job), at=at or now, **told)
     return job
+
+
+def give_back(job: Job, *, by: Caller, now: datetime, why: str) -> Job:
+    """The agent lets go of the job, at no cost: it waits again, and pauses where that happens over and over."""
+    times = 0 if job.bytes_done > job.bytes_at_claim else job.given_back + 1
+    rest = leases.pause_after_returns(times)
+    not_before = now + rest if rest else None
+    return put_back(job, by=by, now=now, not_before=not_before, also={"given_back": times}, why=why)
 
 
 def about(job: Job) -> dict[str, Any]:

@@ -63,6 +63,7 @@ _AFRESH = {
     "state": Job.State.QUEUED,
     "spent": 0,
     "fruitless": 0,
+    "given_back": 0,
     "not_before": None,
     "cancel_requested_at": None,
     "cancelled_by": "",

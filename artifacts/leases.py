@@ -15,6 +15,9 @@ LONGEST_WAIT = timedelta(hours=24)
 MAX_FRUITLESS = 20
 """Claims in a row by new process starts that got no further: whatever kills the agent there will do so again."""
 
+FREE_RETURNS = 3
+"""So often in a row a job may be given back without getting further before it pauses: agents are started anew."""
+
 LASTING: frozenset[str] = frozenset(get_args(wire.LastingFailure))
 COURSE_POINTS = 120
 COURSE_STEP = 2.0  # seconds between two points at the least
@@ -54,6 +57,11 @@ def pause(spent: int) -> timedelta:
     """The pause after the ``spent``-th failed attempt: half a minute, doubled each time, half an hour at most."""
     doublings: int = min(max(spent - 1, 0), 16)
     return min(FIRST_PAUSE * (1 << doublings), LONGEST_PAUSE)
+
+
+def pause_after_returns(times: int) -> timedelta:
+    """The pause of a job that was given back so often in a row and got no further: after a few, as if it had failed."""
+    return pause(times - FREE_RETURNS) if times > FREE_RETURNS else timedelta()
 
 
 def with_point(course: Sequence[Point], point: Point) -> list[Point]:

@@ -131,7 +131,7 @@ class Job(models.Model):
         queued --claim--> running --result--> succeeded | failed | cancelled
            ^                 |
            |                 |-- passing failure, attempts left: after a pause
-           |                 |-- released by an agent that stops: at once
+           |                 |-- given back by an agent that stops: at once; again and again: after a pause
            '-----------------'-- lease over: at once, one attempt
         queued --cancel--> cancelled          running --cancel--> running, told to stop
         failed | cancelled --retry--> queued
@@ -176,6 +176,7 @@ class Job(models.Model):
     answered_lease_id = models.UUIDField(null=True)  # whose result counted last; told again, it changes nothing
     bytes_at_claim = models.BigIntegerField(default=0)  # how far it was then: a crash that got further costs nothing
     fruitless = models.PositiveIntegerField(default=0)  # claims in a row that got no further
+    given_back = models.PositiveIntegerField(default=0, db_default=0)  # so often in a row, and it got no further
     cancel_requested_at = models.DateTimeField(null=True)
     cancelled_by = models.CharField(max_length=255, blank=True)
 

@@ -64,7 +64,7 @@ def _stop(job: Job, outcome: str, by: NodeCaller, now: datetime) -> None:
     if job.cancel_requested_at is not None:
         endings.cancel(job, by=by, now=now)
     else:
-        endings.put_back(job, by=by, now=now, why=outcome)
+        endings.give_back(job, by=by, now=now, why=outcome)
 
 
 def _fail(job: Job, message: wire.Result, by: NodeCaller, now: datetime) -> None:

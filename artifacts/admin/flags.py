@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from agent import wire
-from artifacts import remedies
+from artifacts import leases, remedies
 from artifacts.models import Artifact, Job, StorageRoot
 from nodes.admin.flags import Flag, heart_of, liveness_of
 from nodes.liveness import Liveness
@@ -69,6 +69,8 @@ def _running(job: Job, now: datetime) -> Iterator[Flag]:
 def _waiting(job: Job, now: datetime, ahead: Job | None) -> Iterator[Flag]:
     if job.not_before is not None and job.not_before > now:
         meaning = f"It is tried again {relative(job.not_before, now)} ({exact(job.not_before)})."
+        if leases.pause_after_returns(job.given_back):
+            meaning = f"Its agent gave it back {job.given_back} times in a row and got no further. {meaning}"
         remedy = "Nothing, or cancel it."
         yield Flag("paused", "pausing", "Waiting for its next attempt", meaning, remedy, "info", urgent=False)
     if job.root.state != StorageRoot.State.VERIFIED:
