@@ -1,4 +1,4 @@
-"""Jobs by REST: ordered, listed, cancelled, tried again."""
+"""Jobs by REST: ordered, listed, cancelled, tried again, dismissed."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -185,3 +185,18 @@ class JobRetry(JobVerb):
     def post(self, request: Request, id: UUID) -> Response:
         """Retry it."""
         return self.do(request, id, jobs.retry)
+
+
+class JobDismiss(JobVerb):
+    """Dismiss a failed job: it needs attention no more, and stays in the list."""
+
+    @extend_schema(
+        operation_id="jobs_dismiss",
+        tags=["admin"],
+        summary="Dismiss a failed job",
+        request=MayReason,
+        responses=JobWhole,
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        """Dismiss it."""
+        return self.do(request, id, jobs.dismiss)

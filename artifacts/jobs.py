@@ -1,4 +1,4 @@
-"""What operators do to a job that stands: cancel it, or let it try again."""
+"""What operators do to a job that stands: cancel it, let it try again, or dismiss that it failed."""
 
 from datetime import datetime
 
@@ -59,6 +59,29 @@ def retry(job: Job, *, reason: str = "", by: Caller, now: datetime) -> Job:
     return found
 
 
+def dismiss(job: Job, *, reason: str = "", by: Caller, now: datetime) -> Job:
+    """Note that somebody has seen that the job failed: it needs attention no more, and stays in lists and history.
+
+    Dismissed twice, nothing more happens. One that is tried again and fails anew needs attention anew.
+
+    Raises:
+        Refused: ``state_conflict`` where it has not failed.
+    """
+    require_operator(by)
+    why = reason_of(reason, required=False)
+    with transaction.atomic():
+        locks.node(job.node_id)
+        found = locks.job(job.pk)
+        if found.state != Job.State.FAILED:
+            detail = f"The job {found} {_ended(found)}; only one that failed can be dismissed."
+            raise Refused(Code.STATE_CONFLICT, detail)
+        if found.dismissed_at is None:
+            locks.change(found, dismissed_at=now, dismissed_by=by.label[:255])
+            told = endings.about(found) | {"failure_code": found.failure_code, "reason": why}
+            record(EventType.JOB_DISMISSED, by=by, about=subjects.job(found), at=now, **told)
+    return found
+
+
 _AFRESH = {
     "state": Job.State.QUEUED,
     "spent": 0,
@@ -71,6 +94,8 @@ _AFRESH = {
     "failure_code": "",
     "failure_detail": "",
     "failure_numbers": {},
+    "dismissed_at": None,
+    "dismissed_by": "",
 }
 
 

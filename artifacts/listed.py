@@ -11,7 +11,7 @@ from agent import wire
 from artifacts.models import Artifact, Job, StorageRoot
 
 CONCERNS_FOR = timedelta(days=7)
-"""So long a failed job is something to look at, unless a newer order took its place."""
+"""So long a failed job is something to look at, unless it was dismissed or another one took its place."""
 
 
 def roots() -> QuerySet[StorageRoot]:
@@ -67,7 +67,10 @@ def artifacts() -> QuerySet[Artifact]:
 
 
 def failed_of_late(now: datetime) -> QuerySet[Job]:
-    """Failed jobs that somebody should look at: of the last week, and nobody has ordered the same again since."""
+    """Failed jobs that somebody should look at: of the last week, not dismissed, and nothing took their place since.
+
+    Their place is taken by a newer order of the same, and by any that brought the same snapshot into the same root.
+    """
     newer = Job.objects.filter(
         root=OuterRef("root"),
         type=OuterRef("type"),
@@ -78,7 +81,23 @@ def failed_of_late(now: datetime) -> QuerySet[Job]:
         created_at__gt=OuterRef("created_at"),
     )
     late = jobs().filter(state=Job.State.FAILED, finished_at__gt=now - CONCERNS_FOR, node__retired_at=None)
-    return late.filter(~Exists(newer)).order_by("-finished_at", "id")
+    standing = late.filter(dismissed_at=None).exclude(root__state=StorageRoot.State.RETIRED)
+    return standing.filter(~Exists(newer), ~Exists(_done_since())).order_by("-finished_at", "id")
+
+
+def _done_since() -> QuerySet[Job]:
+    """Jobs that did later what the outer one failed to do; what is here fits, so it answers a preflight, too."""
+    same_commit = ~Q(commit="") & Q(commit=OuterRef("commit"))
+    return Job.objects.filter(
+        Q(revision=OuterRef("revision")) | same_commit,
+        Q(preflight_only=False) | Q(preflight_only=OuterRef("preflight_only")),
+        Q(type=OuterRef("type")) | Q(type=wire.REMOVE, artifact=OuterRef("artifact")),
+        state=Job.State.SUCCEEDED,
+        root=OuterRef("root"),
+        repo_id=OuterRef("repo_id"),
+        selection=OuterRef("selection"),
+        finished_at__gt=OuterRef("finished_at"),
+    )
 
 
 def unverified() -> QuerySet[StorageRoot]:

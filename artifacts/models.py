@@ -196,6 +196,8 @@ class Job(models.Model):
     failure_code = models.CharField(max_length=32, blank=True)  # of the last attempt that failed
     failure_detail = models.CharField(max_length=1000, blank=True)
     failure_numbers = models.JSONField(default=dict, blank=True)
+    dismissed_at = models.DateTimeField(null=True)  # an operator has seen that it failed, and wants no more of it
+    dismissed_by = models.CharField(max_length=255, blank=True, default="", db_default="")
     preflight = models.JSONField(null=True)  # wire.Preflight
     verified = models.JSONField(null=True)  # wire.Verified
 

@@ -136,6 +136,8 @@ class JobShown(serializers.ModelSerializer[Job]):
             "lease_expires_at",
             "cancel_requested_at",
             "cancelled_by",
+            "dismissed_at",
+            "dismissed_by",
             "created_at",
             "created_by",
             "started_at",

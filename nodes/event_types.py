@@ -53,6 +53,7 @@ class EventType(models.TextChoices):
     JOB_FAILED = "job.failed", "Job failed"
     JOB_CANCEL_REQUESTED = "job.cancel_requested", "Job told to stop"
     JOB_CANCELLED = "job.cancelled", "Job cancelled"
+    JOB_DISMISSED = "job.dismissed", "Failed job dismissed"
     JOB_RETRIED = "job.retried", "Job ordered to try again"
     ARTIFACT_PUBLISHED = "artifact.published", "Artifact published"
     ARTIFACT_VERIFIED = "artifact.verified", "Artifact verified again"

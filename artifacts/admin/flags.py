@@ -36,7 +36,8 @@ def of_job(job: Job, now: datetime, *, ahead: Job | None = None) -> Iterator[Fla
     """The flags of a job, most urgent first; ``ahead`` is the job that its node runs meanwhile."""
     if job.state == Job.State.FAILED:
         title, remedy = remedies.failure(job.failure_code)
-        yield Flag("failed", job.failure_code.replace("_", " ") or "failed", title, _meaning(job), remedy, "danger")
+        chip, open_ = job.failure_code.replace("_", " ") or "failed", job.dismissed_at is None
+        yield Flag("failed", chip, title, _meaning(job), remedy, "danger" if open_ else "neutral", urgent=open_)
     if job.state == Job.State.RUNNING:
         yield from _running(job, now)
     if job.state == Job.State.QUEUED:

@@ -64,6 +64,8 @@ def _verbs(job: Job) -> list[Button]:
         buttons.append(Button("Cancel", job_verbs.verb(job, "cancel"), "cancel", danger=True))
     if job.state in {Job.State.FAILED, Job.State.CANCELLED}:
         buttons.append(Button("Retry", job_verbs.verb(job, "retry"), "replay"))
+    if job.state == Job.State.FAILED and job.dismissed_at is None:
+        buttons.append(Button("Dismiss", job_verbs.verb(job, "dismiss"), "visibility_off"))
     if job.type == wire.ACQUIRE and job.state not in Job.ACTIVE:
         words = "Order it now" if job.preflight_only else "Order again"
         buttons.append(Button(words, f"{reverse('admin:artifacts_job_add')}?again={job.pk}", "download"))
@@ -129,6 +131,8 @@ def _lease(job: Job, now: datetime) -> list[Row]:
         )
     elif job.cancelled_by:
         rows.append(Row("Cancelled by", job.cancelled_by))
+    if job.dismissed_at is not None:
+        rows.append(Row("Dismissed", f"by {job.dismissed_by}", at=job.dismissed_at))
     if job.finished_at is not None:
         rows += [Row("Ended", at=job.finished_at), Row("Took", progress.took(job), "From the first start to the end")]
     return rows

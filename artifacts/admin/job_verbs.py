@@ -203,7 +203,25 @@ class Retry(JobActPage):
         return self.done(subject, f"The job of {subject.repo_id} is queued again.")
 
 
-PAGES: dict[str, type[JobActPage]] = {"cancel": Cancel, "retry": Retry}
+class Dismiss(JobActPage):
+    """Want no more of a job that failed."""
+
+    title = "Dismiss failed job"
+    button = "Dismiss"
+    icon = "visibility_off"
+    form_class: ClassVar[type[forms.Form]] = OptionalReasonForm
+    effects = [
+        'It is no longer listed under "Needs attention". It stays in the list of jobs and in the history.',
+        "Tried again, it counts anew.",
+    ]
+
+    def act(self, subject: Job, form: forms.Form, *, by: Caller, now: datetime) -> HttpResponse:
+        """Dismiss it."""
+        jobs.dismiss(subject, reason=form.cleaned_data["reason"], by=by, now=now)
+        return self.done(subject, f"The failed job of {subject.repo_id} is dismissed.")
+
+
+PAGES: dict[str, type[JobActPage]] = {"cancel": Cancel, "retry": Retry, "dismiss": Dismiss}
 
 
 def verb(job: Job, name: str) -> str:

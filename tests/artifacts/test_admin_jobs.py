@@ -268,7 +268,7 @@ def test_the_quarantined_files_of_a_job_are_listed(mara: Client, root: StorageRo
     [
         ("queued", ["Cancel"]),
         ("running", ["Cancel"]),
-        ("failed", ["Retry", "Order again"]),
+        ("failed", ["Retry", "Dismiss", "Order again"]),
         ("cancelled", ["Retry", "Order again"]),
         ("succeeded", ["Order again"]),
     ],

@@ -300,7 +300,9 @@ def test_a_running_job_is_told_to_stop(api: Client, root: StorageRoot, now: date
     assert (shown["state"], shown["cancel_requested_at"] is not None) == ("running", True)
 
 
-@pytest.mark.parametrize(("state", "verb"), [("succeeded", "cancel"), ("succeeded", "retry"), ("queued", "retry")])
+@pytest.mark.parametrize(
+    ("state", "verb"), [("succeeded", "cancel"), ("succeeded", "retry"), ("queued", "retry"), ("queued", "dismiss")]
+)
 def test_a_verb_that_makes_no_sense_is_a_conflict(
     api: Client, root: StorageRoot, now: datetime, state: str, verb: str
 ) -> None:
@@ -309,7 +311,7 @@ def test_a_verb_that_makes_no_sense_is_a_conflict(
     assert (response.status_code, response.json()["code"]) == (409, "state_conflict")
 
 
-@pytest.mark.parametrize("verb", ["", "/cancel", "/retry"])
+@pytest.mark.parametrize("verb", ["", "/cancel", "/retry", "/dismiss"])
 def test_what_is_not_there_is_not_found(api: Client, verb: str) -> None:
     path = f"{URL}/{uuid4()}{verb}"
     assert (send(api, path, {}) if verb else api.get(path)).status_code == 404
