@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import Q
 
 from agent import wire
 from artifacts import capacity, reserves
@@ -93,19 +94,21 @@ def _acquire(
         reserve_bytes=reserves.in_bytes(root) or 0,
         reserved_bytes=capacity.reserved_bytes(root, roots, others),
         room_bytes=capacity.ceiling_room(root, kept, others),
-        expendable=_expendable(root, partials),
+        expendable=_expendable(job, partials),
     )
 
 
-def _expendable(root: StorageRoot, partials: Sequence[UUID]) -> list[UUID]:
-    """Cancelled jobs whose half-done files lie in the root, the longest cancelled first.
+def _expendable(job: Job, partials: Sequence[UUID]) -> list[UUID]:
+    """Jobs whose half-done files in the root may be used by this one, those that ended first coming first.
 
-    Nobody wants them now: they are kept for another try only as long as their room is not needed.
+    They were cancelled, or failed and this order of the same took their place: nobody wants them now, so that they are
+    kept for another try only as long as their room is not needed.
     """
     if not partials:
         return []
-    cancelled = Job.objects.filter(root=root, state=Job.State.CANCELLED, pk__in=partials)
-    return list(cancelled.order_by("finished_at", "id").values_list("pk", flat=True)[: wire.MAX_PARTIALS])
+    replaced = Q(state=Job.State.FAILED, repo_id=job.repo_id, revision=job.revision, selection=job.selection)
+    found = Job.objects.filter(replaced | Q(state=Job.State.CANCELLED), root=job.root_id, pk__in=partials)
+    return list(found.order_by("finished_at", "id").values_list("pk", flat=True)[: wire.MAX_PARTIALS])
 
 
 def _is_whole(job: Job) -> bool:

@@ -108,9 +108,7 @@ class AcquireOrder(Struct, frozen=True, kw_only=True, tag_field="type", tag=ACQU
     reserve_bytes: Bytes = 0  # to be left free on the root's file system
     reserved_bytes: Bytes = 0  # still to be written there by other jobs of this node
     room_bytes: Bytes | None = None  # what the root's ceiling leaves; None: it has none
-    expendable: Annotated[
-        list[UUID], Meta(max_length=MAX_PARTIALS)
-    ] = []  # cancelled: their half-done files may be used
+    expendable: Annotated[list[UUID], Meta(max_length=MAX_PARTIALS)] = []  # jobs whose half-done files it may use
 
 
 class SnapshotOrder(Struct, frozen=True, kw_only=True):

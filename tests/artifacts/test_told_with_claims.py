@@ -2,6 +2,7 @@
 
 import uuid
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from pytest_django import Settings
@@ -170,6 +171,20 @@ def test_an_order_hears_which_cancelled_jobs_files_may_make_room(worker: Worker,
     told = expendable(worker, [failed.pk, first.pk, elsewhere.pk, second.pk])
     assert told == [second.pk, first.pk]
     assert not_there.pk not in told
+
+
+@pytest.mark.parametrize(
+    ("again", "used"),
+    [({}, True), ({"revision": "v2"}, False), ({"ignore_patterns": ["*.bin"]}, False)],
+    ids=["the same", "another revision", "other files"],
+)
+def test_an_order_goes_on_with_what_a_failed_one_left_whose_place_it_took(
+    worker: Worker, root: StorageRoot, again: dict[str, Any], used: bool
+) -> None:
+    failed = ordered(root)
+    worker.fail(worker.take(), "insufficient_capacity")
+    ordered(root, now=LATER, **again)
+    assert expendable(worker, [failed.pk]) == ([failed.pk] if used else [])
 
 
 def test_what_is_to_be_forgotten_may_not_be_used_as_well(worker: Worker, root: StorageRoot, settings: Settings) -> None:
