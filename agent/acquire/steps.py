@@ -234,6 +234,8 @@ def _inspect(task: Task, order: wire.AcquireOrder, plan: Plan, folder: Path) -> 
             if failed.code == "manifest_refused":
                 _quarantine(task, file, path, file.digest, "unsafe_format")
             refused = refused or failed
+            if len(task.notes.quarantined) >= wire.MAX_QUARANTINED:
+                break  # as many as can be told; there may be thousands
     if refused is not None:
         raise refused
     indexes.check_indexes(folder, plan)

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from agent import wire
-from agent.acquire.terms import Failed, Stopped
+from agent.acquire.terms import Failed, Notes, Stopped
 from tests.agent.acquire.acquiring import (
     BIG,
     BIG_BYTES,
@@ -175,6 +175,18 @@ def test_a_pickle_in_a_harmless_name_goes_to_quarantine_and_nothing_is_published
     (kept,) = ordered.notes.quarantined
     assert (kept.path, kept.reason) == ("weights.model", "unsafe_format")
     assert (root.parent / "quarantine" / kept.location).exists()
+    assert not (root / "models").exists()
+
+
+def test_of_very_many_such_files_as_many_go_to_quarantine_as_can_be_told(hub: Hub, root: Path) -> None:
+    repo = hub.repo(REPO, {f"{n}.model": pickle.dumps({"a": [n]}) for n in range(wire.MAX_QUARANTINED + 8)})
+    ordered = Ordered(hub, root, repo)
+    assert failure(ordered).code == "manifest_refused"
+    assert len(ordered.notes.quarantined) == wire.MAX_QUARANTINED
+    left = root / f".partial/{ordered.job_id}/snapshot"
+    assert len(list(left.iterdir())) == 8
+    ordered.notes = Notes()
+    assert failure(ordered).code == "manifest_refused", "nor is the rest published another time"
     assert not (root / "models").exists()
 
 
