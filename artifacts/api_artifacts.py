@@ -12,10 +12,11 @@ from rest_framework import generics, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from artifacts import listed, orders
+from artifacts import listed, orders, standing
 from artifacts.api_jobs import made
 from artifacts.models import Artifact
-from artifacts.serializers import ArtifactShown, JobOrdered
+from artifacts.serializers import JobOrdered
+from artifacts.serializers_artifacts import ArtifactShown
 from artifacts.serializers_orders import MayReason, ReasonGiven
 from nodes import idempotency
 from nodes.callers import IsOperator, IsReader, caller_of
@@ -27,7 +28,6 @@ LOOKUPS = {
     "root": "root_id",
     "repo_id": "repo_id",
     "commit": "commit__startswith",
-    "state": "state",
 }
 
 
@@ -41,7 +41,7 @@ class ArtifactQuery(Paged):
         r"^[0-9a-f]{4,40}$", required=False, help_text="The commit or its beginning, at least 4 digits."
     )
     state = serializers.ChoiceField(
-        choices=Artifact.State.values, required=False, help_text="Removed ones are left out unless asked for."
+        choices=standing.STATES, required=False, help_text="Removed and gone ones are left out unless asked for."
     )
     q = serializers.CharField(
         max_length=255, required=False, help_text="Part of a repository, revision, commit, node or folder, or the id."
@@ -76,7 +76,7 @@ def narrowed(found: QuerySet[Artifact], wanted: dict[str, Any]) -> QuerySet[Arti
     for name, lookup in LOOKUPS.items():
         if name in wanted:
             found = found.filter(**{lookup: wanted[name]})
-    found = found if "state" in wanted else found.exclude(state=Artifact.State.REMOVED)
+    found = found.filter(standing.shows(wanted["state"]) if "state" in wanted else standing.HERE)
     return found.filter(listed.artifacts_matching(wanted["q"])) if "q" in wanted else found
 
 

@@ -8,6 +8,7 @@ from django.db.models.functions import Coalesce, Replace
 from django.db.models.lookups import Exact
 
 from agent import wire
+from artifacts import standing
 from artifacts.models import Artifact, Job, StorageRoot
 
 CONCERNS_FOR = timedelta(days=7)
@@ -16,7 +17,7 @@ CONCERNS_FOR = timedelta(days=7)
 
 def roots() -> QuerySet[StorageRoot]:
     """Storage roots with their nodes, what lies in them, and what jobs will still write."""
-    kept = Artifact.objects.filter(root=OuterRef("pk")).exclude(state=Artifact.State.REMOVED).order_by().values("root")
+    kept = Artifact.objects.filter(standing.HERE, root=OuterRef("pk")).order_by().values("root")
     jobs = Job.objects.filter(root=OuterRef("pk"), state__in=Job.ACTIVE).order_by().values("root")
     writing = Job.objects.filter(state__in=Job.ACTIVE, type=wire.ACQUIRE, preflight_only=False).order_by()
     on_disk = writing.alias(known_fsid=_known("root__fsid")).filter(

@@ -1,4 +1,4 @@
-"""What the REST interface shows of storage roots, jobs and artifacts."""
+"""What the REST interface shows of storage roots and jobs."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from artifacts import leases, remedies, room
-from artifacts.models import Artifact, Job, StorageRoot
+from artifacts.models import Job, StorageRoot
 from artifacts.serializers_parts import (
     CapacityShown,
     CoursePoint,
@@ -196,52 +196,3 @@ class JobOrdered(JobWhole):
     def get_joined(self, job: Job) -> bool:
         """True where the same was ordered before and has not ended: this is that job."""
         return bool(self.context["joined"])
-
-
-class ArtifactShown(serializers.ModelSerializer[Artifact]):
-    """A snapshot that lies whole and verified in a root, or did."""
-
-    node_id = serializers.UUIDField(read_only=True)
-    node = serializers.CharField(source="node.display_name", read_only=True)
-    root_id = serializers.UUIDField(read_only=True)
-    path = serializers.SerializerMethodField()
-    host_path = serializers.SerializerMethodField()
-    damaged = serializers.ListField(child=serializers.CharField(), read_only=True)
-
-    class Meta:
-        model = Artifact
-        fields = [
-            "id",
-            "state",
-            "node_id",
-            "node",
-            "root_id",
-            "repo_id",
-            "revision",
-            "commit",
-            "selection",
-            "snapshot",
-            "path",
-            "host_path",
-            "files",
-            "bytes",
-            "manifest_sha256",
-            "damaged",
-            "published_at",
-            "verified_at",
-            "removed_at",
-        ]
-        read_only_fields = fields
-
-    def get_path(self, artifact: Artifact) -> str:
-        """Where it lies in its agent's environment."""
-        return below(artifact.root.container_path, artifact.snapshot)
-
-    def get_host_path(self, artifact: Artifact) -> str:
-        """Where it lies on the server, by what its operator said of the root."""
-        return below(artifact.root.host_path, artifact.snapshot)
-
-
-def below(root: str, snapshot: str) -> str:
-    """A path below a root's."""
-    return f"{root.rstrip('/')}/{snapshot}"

@@ -18,6 +18,7 @@ from rest_framework.permissions import AllowAny, BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from artifacts import standing
 from artifacts.models import Artifact, Job, StorageRoot
 from enrollment.auth import ADMIN_TOKEN_HEADER, AdminTokenAuthentication, Machine
 from nodes.audit import events
@@ -167,7 +168,7 @@ class Fleet(Collector):
     def _artifacts(self) -> Iterator[Metric]:
         counts = GaugeMetricFamily("modelforge_artifacts", "Artifacts that lie on nodes", labels=["state"])
         sizes = GaugeMetricFamily("modelforge_artifact_bytes", "Bytes of artifacts that lie on nodes", labels=["state"])
-        kept = Artifact.objects.filter(node__retired_at=None).exclude(state=Artifact.State.REMOVED).order_by()
+        kept = Artifact.objects.filter(standing.HERE).order_by()
         found = {row[0]: row[1:] for row in kept.values_list("state").annotate(count=Count("pk"), sum=Sum("bytes"))}
         for state in (Artifact.State.PUBLISHED, Artifact.State.DAMAGED):
             count, total = found.get(state, (0, 0))

@@ -162,7 +162,7 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "StorageRootState": "artifacts.models.StorageRoot.State",
         "JobState": "artifacts.models.Job.State",
-        "ArtifactState": "artifacts.models.Artifact.State",
+        "ArtifactState": "artifacts.standing.STATES",
         "EnrollmentTokenState": ["open", "used", "expired", "revoked"],
     },
     "POSTPROCESSING_HOOKS": [

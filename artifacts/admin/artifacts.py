@@ -12,13 +12,13 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from artifacts import listed, orders
+from artifacts import listed, orders, standing
 from artifacts.admin import tables
 from artifacts.admin.filters import ArtifactStateFilter, NodeFilter, RootFilter
 from artifacts.admin.flags import of_artifact
 from artifacts.admin.subjects import SubjectAdmin, link, list_of, name, page_of, place
-from artifacts.models import Artifact, Job, StorageRoot
-from artifacts.serializers import below
+from artifacts.models import Artifact, Job
+from artifacts.serializers_artifacts import below
 from nodes.admin.access import clock, may_act
 from nodes.admin.act_page import ActPage, Trail
 from nodes.admin.forms import OptionalReasonForm, ReasonForm
@@ -132,6 +132,7 @@ class ArtifactAdmin(SubjectAdmin):
         return {
             "artifact": subject,
             "state": tables.artifact_state(subject),
+            "gone": standing.of(subject) == standing.GONE,
             "node_link": link(subject.node),
             "root_link": link(subject.root),
             "flags": list(of_artifact(subject, now)),
@@ -181,7 +182,7 @@ class ArtifactAdmin(SubjectAdmin):
 
 
 def _verbs(artifact: Artifact) -> list[Button]:
-    if artifact.state == Artifact.State.REMOVED or artifact.root.state == StorageRoot.State.RETIRED:
+    if standing.of(artifact) in {Artifact.State.REMOVED, standing.GONE}:
         return []
     icons = {"verify": ("Verify", "fact_check", False), "remove": ("Remove", "delete", True)}
     return [

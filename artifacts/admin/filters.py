@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from unfold.contrib.filters.admin import RadioFilter, TextFilter
 
 from agent import wire
-from artifacts import remedies
+from artifacts import remedies, standing
 from artifacts.models import Artifact, Job, StorageRoot
 from nodes.admin.filters import NodeTextFilter
 
@@ -99,19 +99,20 @@ class JobTypeFilter(RadioFilter):  # type: ignore[misc]
 
 
 class ArtifactStateFilter(RadioFilter):  # type: ignore[misc]
-    """By what is known of an artifact's bytes; the removed are left out unless asked for."""
+    """By what is known of an artifact's bytes; the removed and the gone are left out unless asked for."""
 
     title = "state"
     parameter_name = "state"
-    all_option = ["", "All but removed"]
+    all_option = ["", "All that lie there"]
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
         """The states."""
-        return [(value, str(label)) for value, label in Artifact.State.choices]
+        return [
+            *((value, str(label)) for value, label in Artifact.State.choices),
+            (standing.GONE, "Gone with its root"),
+        ]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Artifact]) -> QuerySet[Artifact]:
         """The artifacts in it."""
         chosen = self.value()
-        if chosen in Artifact.State.values:
-            return queryset.filter(state=chosen)
-        return queryset.exclude(state=Artifact.State.REMOVED)
+        return queryset.filter(standing.shows(chosen) if chosen in standing.STATES else standing.HERE)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from agent import wire
-from artifacts import leases, remedies
+from artifacts import leases, remedies, standing
 from artifacts.models import Artifact, Job, StorageRoot
 from nodes.admin.flags import Flag, heart_of, liveness_of
 from nodes.liveness import Liveness
@@ -119,7 +119,9 @@ def _preflight(job: Job) -> Iterator[Flag]:
 
 def of_artifact(artifact: Artifact, now: datetime) -> Iterator[Flag]:
     """The flags of an artifact."""
-    if artifact.state == Artifact.State.DAMAGED:
+    if standing.of(artifact) == standing.GONE:
+        yield _gone(artifact, now)
+    elif artifact.state == Artifact.State.DAMAGED:
         count = len(artifact.damaged)
         files = f"{count} file{'' if count == 1 else 's'}" if count else "The snapshot"
         meaning = f"{files} changed or missing when it was read last. It was whole on {exact(artifact.verified_at)}."
@@ -129,13 +131,24 @@ def of_artifact(artifact: Artifact, now: datetime) -> Iterator[Flag]:
         when = f" {relative(artifact.removed_at, now)}" if artifact.removed_at else ""
         meaning = f"It was unpublished and deleted{when}."
         yield Flag("removed", "removed", "Removed", meaning, "Order it again to have it back.", "neutral", urgent=False)
-    if artifact.root.state == StorageRoot.State.RETIRED and artifact.state != Artifact.State.REMOVED:
-        meaning = f"The storage root {artifact.root} was retired: nobody watches these files."
-        remedy = "Delete them on the server, or use the root again: its page says how."
-        yield Flag("root", "root", "Its root is retired", meaning, remedy, "neutral", urgent=False)
     if artifact.root.state == StorageRoot.State.UNVERIFIED and artifact.state != Artifact.State.REMOVED:
         meaning = f"The storage root {artifact.root} is unverified: whether the files are there is not known."
         yield Flag("root", "root", "Its root is unverified", meaning, "The root's page says what to do.", "warning")
+
+
+def _gone(artifact: Artifact, now: datetime) -> Flag:
+    """Nobody watches it any more; what was last known of it is all there is."""
+    whose, at = f"The storage root {artifact.root}", artifact.root.retired_at
+    if artifact.node.retired_at is not None:
+        whose, at = f"The node {artifact.node}", artifact.node.retired_at
+    when = f", {relative(at, now)}" if at else ""
+    meaning = (
+        f"{whose} was retired: nobody watches these files. Last known{when}: {artifact.get_state_display().lower()}, "
+        f"every byte right on {exact(artifact.verified_at)}."
+    )
+    remedy = "Delete them on the server, or register the folder as a new root and order the model again: what lies "
+    remedy += "there is read, and not fetched."
+    return Flag("gone", "gone", "Gone with its root", meaning, remedy, "neutral", urgent=False)
 
 
 def does(job: Job) -> str:

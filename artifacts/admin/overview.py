@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Count, F, Q, Sum
 from django.utils.safestring import SafeString
 
-from artifacts import listed
+from artifacts import listed, standing
 from artifacts.admin import progress
 from artifacts.admin.flags import of_artifact, of_job, of_root
 from artifacts.admin.roots import fullness
@@ -51,7 +51,7 @@ def overview(now: datetime) -> Overview:
     roots = StorageRoot.objects.filter(node__retired_at=None).exclude(state=StorageRoot.State.RETIRED)
     root_counts = roots.aggregate(all=Count("pk"), bad=Count("pk", filter=Q(state=StorageRoot.State.UNVERIFIED)))
     states = dict(Job.objects.filter(state__in=Job.ACTIVE).order_by().values_list("state").annotate(n=Count("pk")))
-    kept = Artifact.objects.exclude(state=Artifact.State.REMOVED).filter(node__retired_at=None)
+    kept = Artifact.objects.filter(standing.HERE)
     is_damaged = Q(state=Artifact.State.DAMAGED)
     artifact_counts = kept.aggregate(all=Count("pk"), bytes=Sum("bytes"), bad=Count("pk", filter=is_damaged))
     failed = listed.failed_of_late(now)
@@ -115,7 +115,7 @@ def _failed(now: datetime) -> list[Concern]:
 
 
 def _damaged(now: datetime) -> list[Concern]:
-    damaged = listed.artifacts().filter(state=Artifact.State.DAMAGED, node__retired_at=None)
+    damaged = listed.artifacts().filter(standing.shows(Artifact.State.DAMAGED))
     return [
         Concern(artifact.repo_id, str(artifact.node), page_of(artifact), list(of_artifact(artifact, now)))
         for artifact in damaged.order_by("repo_id", "pk")[:CONCERNS_SHOWN]

@@ -5,7 +5,7 @@ from datetime import datetime
 from django.urls import reverse
 from django.utils.html import format_html
 
-from artifacts import listed, room
+from artifacts import listed, room, standing
 from artifacts.admin import tables
 from artifacts.admin.roots import fullness, reserve, state
 from artifacts.admin.subjects import link, list_of
@@ -59,11 +59,14 @@ def jobs(node: Node, now: datetime) -> Panel:
 
 def artifacts(node: Node, now: datetime) -> Panel:
     """The newest artifacts."""
-    kept = listed.artifacts().filter(node=node).exclude(state=Artifact.State.REMOVED).order_by("-published_at")
+    kept = listed.artifacts().filter(standing.HERE, node=node).order_by("-published_at")
     table = tables.artifacts(kept[:SHOWN], now, with_node=False)
-    rows = [] if table.rows else [Row("None", "nothing was published yet")]
-    more = list_of(Artifact, node=node.pk) if table.rows else ""
-    return Panel("Artifacts", rows, table.headers, table.rows, more_url=more)
+    gone = Artifact.objects.filter(standing.shows(standing.GONE), node=node).count()
+    rows = [] if table.rows else [Row("None", "nothing lies here" if gone else "nothing was published yet")]
+    if gone:
+        rows.append(Row("Gone with retired roots", str(gone), "All of them: by the filter state: gone"))
+    more = list_of(Artifact, node=node.pk, **({} if table.rows else {"state": standing.GONE}))
+    return Panel("Artifacts", rows, table.headers, table.rows, more_url=more if table.rows or gone else "")
 
 
 def quarantine(node: Node, now: datetime) -> Panel:

@@ -11,7 +11,7 @@ from django.urls import URLPattern, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from artifacts import listed, remedies, room
+from artifacts import listed, remedies, room, standing
 from artifacts.admin import root_verbs, tables
 from artifacts.admin.filters import NodeFilter, RootStateFilter
 from artifacts.admin.flags import of_root
@@ -116,7 +116,7 @@ class StorageRootAdmin(SubjectAdmin):
             "jobs": tables.jobs(jobs[:SHOWN], now, with_node=False),
             "jobs_url": list_of(Job, root=subject.pk) if len(jobs) > SHOWN else "",
             "artifacts": tables.artifacts(artifacts[:SHOWN], now, with_node=False),
-            "artifacts_url": list_of(Artifact, root=subject.pk) if len(artifacts) > SHOWN else "",
+            "artifacts_url": list_of(Artifact, root=subject.pk, **_gone(subject)) if len(artifacts) > SHOWN else "",
         }
 
     @admin.display(description="Root", ordering="container_path")
@@ -177,6 +177,11 @@ def _verbs(root: StorageRoot) -> list[Button]:
         Button("Approve again", root_verbs.verb(root, "approve"), "verified"),
         Button("Retire", root_verbs.verb(root, "retire"), "archive", danger=True),
     ]
+
+
+def _gone(root: StorageRoot) -> dict[str, str]:
+    """The filter under which the artifacts of a retired root are listed."""
+    return {"state": standing.GONE} if root.state == StorageRoot.State.RETIRED else {}
 
 
 def _order_url(root: StorageRoot) -> str:

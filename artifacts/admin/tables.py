@@ -8,7 +8,7 @@ from typing import Any
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from artifacts import remedies
+from artifacts import remedies, standing
 from artifacts.admin import progress
 from artifacts.admin.flags import does
 from artifacts.admin.subjects import link
@@ -50,7 +50,9 @@ def job_state(job: Job, now: datetime) -> SafeString:
 
 
 def artifact_state(artifact: Artifact) -> SafeString:
-    """An artifact's state."""
+    """An artifact's state; of one that is gone, with what was last known."""
+    if standing.of(artifact) == standing.GONE:
+        return badge(standing.GONE, "neutral", f"Gone with its root; last known: {artifact.state}")
     return badge(artifact.state, ARTIFACT_TONES[Artifact.State(artifact.state)])
 
 
