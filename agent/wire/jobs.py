@@ -5,7 +5,7 @@ from uuid import UUID
 
 from msgspec import Meta, Struct
 
-from agent.wire.values import Bytes, Count, Key, Reading, Seconds, Text
+from agent.wire.values import END, Bytes, Count, Key, Reading, Seconds, Text
 
 JobType = Literal["artifact.acquire.v1", "artifact.verify.v1", "artifact.remove.v1"]
 ACQUIRE: JobType = "artifact.acquire.v1"
@@ -54,7 +54,7 @@ Format = Literal["pickle", "code", "archive", "other"]
 Path = Annotated[str, Meta(min_length=1, max_length=4096)]
 RepoId = Annotated[str, Meta(min_length=1, max_length=200)]
 Revision = Annotated[str, Meta(min_length=1, max_length=250)]
-Commit = Annotated[str, Meta(pattern=r"^([0-9a-f]{40})?$")]  # "" before it is known
+Commit = Annotated[str, Meta(pattern=rf"^([0-9a-f]{{40}})?{END}")]  # "" before it is known
 Digest = Annotated[str, Meta(max_length=64)]
 Patterns = Annotated[list[Annotated[str, Meta(min_length=1, max_length=512)]], Meta(max_length=64)]
 Said = Annotated[str, Meta(max_length=1000)]

@@ -9,6 +9,9 @@ from msgspec import Meta, Struct
 
 T = TypeVar("T")
 
+END = r"$(?!\n)"
+"""The end of a pattern: in Python, ``$`` alone lets a newline follow; other languages read this as they read ``$``."""
+
 Name = Annotated[str, Meta(min_length=1, max_length=255)]
 Text = Annotated[str, Meta(max_length=255)]
 Key = Annotated[str, Meta(min_length=1, max_length=128)]

@@ -12,6 +12,7 @@ from agent.acquire import names, places
 from agent.acquire.disk.paths import Tree
 from agent.acquire.terms import Plan, PlannedFile
 from agent.wire import AcquireOrder
+from agent.wire.values import END
 
 NAME = "manifest.json"
 OTHER_NAME = names.OUR_MANIFEST  # where the repository has a manifest.json of its own
@@ -25,8 +26,8 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
 
     path: str
     size: _Size
-    sha256: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")] | None = None
-    git_sha1: Annotated[str, Meta(pattern=r"^[0-9a-f]{40}$")] | None = None
+    sha256: Annotated[str, Meta(pattern=rf"^[0-9a-f]{{64}}{END}")] | None = None
+    git_sha1: Annotated[str, Meta(pattern=rf"^[0-9a-f]{{40}}{END}")] | None = None
 
     @property
     def planned(self) -> PlannedFile:
@@ -39,7 +40,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     modelforge_manifest: Annotated[int, Meta(ge=1, le=1)] = 1
     repo_id: str
-    commit: Annotated[str, Meta(pattern=r"^[0-9a-f]{40}$")]
+    commit: Annotated[str, Meta(pattern=rf"^[0-9a-f]{{40}}{END}")]
     selection: str = ""  # digest of the patterns that selected the files; "" for all
     revision: str = ""  # as it was ordered
     allow_patterns: list[str] = []
