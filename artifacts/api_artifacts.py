@@ -21,7 +21,7 @@ from artifacts.serializers_orders import MayReason, ReasonGiven
 from nodes import idempotency
 from nodes.callers import IsOperator, IsReader, caller_of
 from nodes.idempotency import Made
-from nodes.query import Paged, Pages, Strict, read_body, read_query
+from nodes.query import OneOf, Paged, Pages, Strict, read_body, read_query
 
 LOOKUPS = {
     "node": "node_id",
@@ -40,7 +40,7 @@ class ArtifactQuery(Paged):
     commit = serializers.RegexField(
         r"^[0-9a-f]{4,40}$", required=False, help_text="The commit or its beginning, at least 4 digits."
     )
-    state = serializers.ChoiceField(
+    state = OneOf(
         choices=standing.STATES, required=False, help_text="Removed and gone ones are left out unless asked for."
     )
     q = serializers.CharField(

@@ -22,7 +22,7 @@ from artifacts.serializers_orders import TYPES, JobOrder, MayReason
 from nodes import idempotency
 from nodes.callers import Caller, IsOperator, IsReader, caller_of
 from nodes.idempotency import Made
-from nodes.query import Flag, Paged, Pages, read_body, read_query
+from nodes.query import Flag, OneOf, Paged, Pages, read_body, read_query
 
 ORDERINGS = {
     "created_at": "created_at",
@@ -41,18 +41,18 @@ class JobQuery(Paged):
     root = serializers.UUIDField(required=False)  # type: ignore[assignment]
     artifact = serializers.UUIDField(required=False)
     state = serializers.ListField(
-        child=serializers.ChoiceField(choices=Job.State.values),
+        child=OneOf(choices=Job.State.values),
         required=False,
         max_length=len(Job.State.values),
         help_text="May be given several times.",
     )
-    type = serializers.ChoiceField(choices=TYPES, required=False)
+    type = OneOf(choices=TYPES, required=False)
     repo_id = serializers.CharField(max_length=200, required=False, help_text="Exactly this repository.")
     preflight_only = Flag(required=False)
     q = serializers.CharField(
         max_length=255, required=False, help_text="Part of a repository, revision, commit, node or failure, or the id."
     )
-    ordering = serializers.ChoiceField(choices=[*ORDERINGS, *(f"-{name}" for name in ORDERINGS)], default="-created_at")
+    ordering = OneOf(choices=[*ORDERINGS, *(f"-{name}" for name in ORDERINGS)], default="-created_at")
 
 
 class JobList(generics.GenericAPIView[Job]):

@@ -25,14 +25,14 @@ from nodes.api_control import version_asked
 from nodes.callers import IsOperator, IsReader, Refused, caller_of
 from nodes.idempotency import Made
 from nodes.models import Node
-from nodes.query import Paged, Pages, read_body, read_query
+from nodes.query import OneOf, Paged, Pages, read_body, read_query
 
 
 class StorageRootQuery(Paged):
     """The filters of the list; each narrows it."""
 
     node = serializers.UUIDField(required=False)
-    state = serializers.ChoiceField(
+    state = OneOf(
         choices=StorageRoot.State.values, required=False, help_text="Retired roots are left out unless asked for."
     )
     q = serializers.CharField(max_length=255, required=False, help_text="Part of a path, purpose, node or the id.")

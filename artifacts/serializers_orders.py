@@ -7,7 +7,7 @@ from rest_framework import serializers
 from agent import wire
 from artifacts import reserves
 from nodes.control import MAX_REASON
-from nodes.query import Strict
+from nodes.query import OneOf, Strict
 
 TYPES = get_args(wire.JobType)
 
@@ -77,7 +77,7 @@ class Words(serializers.ListField):
 class JobOrder(Strict):
     """What shall be done. To acquire: ``root_id`` and ``repo_id``. To verify or remove: ``artifact_id``."""
 
-    type = serializers.ChoiceField(choices=TYPES, default=wire.ACQUIRE)
+    type = OneOf(choices=TYPES, default=wire.ACQUIRE)
     root_id = serializers.UUIDField(required=False)
     repo_id = serializers.CharField(max_length=200, required=False, help_text="For example org/model.")
     revision = serializers.CharField(
@@ -86,7 +86,7 @@ class JobOrder(Strict):
     allow_patterns = Words(required=False, max_length=64, help_text="Only files that match one; none: all.")
     ignore_patterns = Words(required=False, max_length=64)
     allow_formats = serializers.ListField(
-        child=serializers.ChoiceField(choices=get_args(wire.Format)),
+        child=OneOf(choices=get_args(wire.Format)),
         required=False,
         max_length=8,
         help_text="Formats that may execute something when they are loaded; needs a reason.",

@@ -16,14 +16,14 @@ from enrollment.invitations import (
 )
 from enrollment.models import EnrollmentToken
 from nodes.control import MAX_REASON
-from nodes.query import Paged, Strict
+from nodes.query import OneOf, Paged, Strict
 from nodes.serializers_parts import LabelsField
 
 
 class TokenQuery(Paged):
     """Which tokens to list."""
 
-    state = serializers.ChoiceField(choices=[state.value for state in TokenState], required=False)
+    state = OneOf(choices=[state.value for state in TokenState], required=False)
 
 
 class NodeInvitation(Strict):

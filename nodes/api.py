@@ -13,7 +13,7 @@ from nodes import fleet, series
 from nodes.callers import IsReader
 from nodes.liveness import Liveness
 from nodes.models import CredentialState, Node
-from nodes.query import Flag, Label, Paged, Pages, Strict, read_query
+from nodes.query import Flag, Label, OneOf, Paged, Pages, Strict, read_query
 from nodes.serializers import NodeSummary, NodeWhole
 from nodes.serializers_parts import SeriesShown
 
@@ -31,21 +31,19 @@ MAX_SPAN = timedelta(days=31)
 class NodeQuery(Paged):
     """The filters of the node list; each narrows it."""
 
-    liveness = serializers.ChoiceField(choices=[state.value for state in Liveness], required=False)
+    liveness = OneOf(choices=[state.value for state in Liveness], required=False)
     enabled = Flag(required=False)
     retired = Flag(required=False, help_text="Retired nodes are left out unless asked for.")
     role = serializers.CharField(max_length=64, required=False)
     label = serializers.ListField(  # type: ignore[assignment]
         child=Label(max_length=320), required=False, max_length=8, help_text="key:value; may be given several times."
     )
-    eligibility = serializers.ChoiceField(
+    eligibility = OneOf(
         choices=["production", "lab", "benchmark"], required=False, help_text="Eligible for it, and enabled."
     )
-    credential_state = serializers.ChoiceField(choices=CredentialState.values, required=False)
+    credential_state = OneOf(choices=CredentialState.values, required=False)
     q = serializers.CharField(max_length=255, required=False, help_text="Part of a name, address, model or UUID.")
-    ordering = serializers.ChoiceField(
-        choices=[*ORDERINGS, *(f"-{name}" for name in ORDERINGS)], default="display_name"
-    )
+    ordering = OneOf(choices=[*ORDERINGS, *(f"-{name}" for name in ORDERINGS)], default="display_name")
 
 
 class NodeList(generics.ListAPIView[Node]):

@@ -21,7 +21,7 @@ from nodes.audit import events
 from nodes.callers import IsReader
 from nodes.event_types import EventType
 from nodes.models import AuditEvent  # noqa: TID251  one of the two pages that show it
-from nodes.query import Strict, read_query
+from nodes.query import OneOf, Strict, read_query
 
 DEFAULT_PAGE_SIZE = 100
 MAX_PAGE_SIZE = 500
@@ -60,7 +60,7 @@ class EventQuery(Strict):
     """The filters of the history; each narrows it."""
 
     type = serializers.ListField(
-        child=serializers.ChoiceField(choices=EventType.values), required=False, help_text="May be given several times."
+        child=OneOf(choices=EventType.values), required=False, help_text="May be given several times."
     )
     node = serializers.UUIDField(required=False)
     actor = serializers.CharField(max_length=255, required=False, help_text="Who did it: kind, id or label.")
@@ -71,7 +71,7 @@ class EventQuery(Strict):
         min_value=1, max_value=2**63 - 1, required=False, help_text="Events before this position."
     )
     page_size = serializers.IntegerField(min_value=1, max_value=MAX_PAGE_SIZE, default=DEFAULT_PAGE_SIZE)
-    format = serializers.ChoiceField(
+    format = OneOf(
         choices=["json", "ndjson", "csv"],
         default="json",
         help_text="ndjson and csv stream all events that match, oldest first.",

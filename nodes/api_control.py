@@ -17,7 +17,7 @@ from nodes import control
 from nodes.api import OneNode
 from nodes.callers import Caller, IsOperator, Refused, caller_of
 from nodes.models import Node
-from nodes.query import Strict, read_body
+from nodes.query import OneOf, Strict, read_body
 from nodes.serializers import NodeWhole
 from nodes.serializers_parts import LabelsField
 
@@ -82,7 +82,7 @@ class NodeRevision(serializers.Serializer[Any]):
     production_eligible = serializers.BooleanField(required=False)
     lab_eligible = serializers.BooleanField(required=False)
     benchmark_eligible = serializers.BooleanField(required=False)
-    identity_conflict = serializers.ChoiceField(
+    identity_conflict = OneOf(
         choices=[False], required=False, help_text="false clears the flag, once the copy is gone; with a `reason`."
     )
     reason = serializers.CharField(max_length=control.MAX_REASON, required=False)

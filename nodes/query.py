@@ -1,7 +1,7 @@
 """Reading what a request says: query strings and bodies checked field by field, and pages with bounds."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from django.db.models import QuerySet
 from rest_framework import serializers
@@ -29,7 +29,22 @@ class Strict(serializers.Serializer[Any]):
         return super().to_internal_value(data)
 
 
-class Flag(serializers.ChoiceField):
+class OneOf(serializers.ChoiceField):
+    """One of a few values; whoever gives another hears which there are, and not what they said."""
+
+    def fail(self, key: str, **kwargs: Any) -> NoReturn:
+        """Refuse, with all values that would do."""
+        if key not in {"invalid_choice", "null"}:
+            super().fail(key, **kwargs)
+        raise serializers.ValidationError(f"Give one of {', '.join(map(_as_json, self.choices))}.", code=key)
+
+
+def _as_json(value: Any) -> str:
+    """As it stands in a body or query."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+class Flag(OneOf):
     """``true`` or ``false`` in a query string, and nothing else."""
 
     def __init__(self, **options: Any) -> None:

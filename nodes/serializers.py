@@ -8,6 +8,7 @@ from rest_framework import serializers
 from nodes import telemetry
 from nodes.liveness import Liveness
 from nodes.models import CredentialState, Node
+from nodes.query import OneOf
 from nodes.serializers_parts import (
     AcceleratorShown,
     FactsField,
@@ -37,9 +38,9 @@ class NodeSummary(serializers.ModelSerializer[Node]):
     """A node in a list. Liveness is that of the moment of the answer."""
 
     labels = LabelsField(read_only=True)
-    liveness = serializers.ChoiceField(source="liveness_now", choices=[state.value for state in Liveness])
+    liveness = OneOf(source="liveness_now", choices=[state.value for state in Liveness])
     retired = serializers.SerializerMethodField()
-    credential_state = serializers.ChoiceField(choices=CredentialState.values)
+    credential_state = OneOf(choices=CredentialState.values)
     rotation_pending = serializers.SerializerMethodField()
     identity_conflict = serializers.SerializerMethodField()
     protocol_refused = serializers.SerializerMethodField()
