@@ -16,7 +16,7 @@ from artifacts.models import Job, StorageRoot
 from nodes import audit, continuity
 from nodes.callers import SYSTEM
 from nodes.event_types import EventType
-from nodes.models import Node
+from nodes.models import ControlPlane, Node
 
 BATCH = 500
 
@@ -33,11 +33,12 @@ class Expired:
 def expire(*, now: datetime) -> Expired:
     """End the leases that are over, cancel what waits for a retired node, call nodes whose jobs' pauses are over.
 
-    The control plane's own absence is not the agents' fault: a lease that ended while nobody could renew it is given a
-    whole new length first.
+    The control plane's own absence is not the agents' fault, and neither is its clock: a lease that ended while nobody
+    could renew it, or because the clock was set forward, is given a whole new length first.
     """
     continuity.resume(now)
     _spare_those_in_a_gap(now)
+    _spare_those_unswept(now)
     running = Job.objects.filter(state=Job.State.RUNNING, lease_expires_at__lt=now)
     lost = sum(_expire(job, node, now) for job, node in _some(running))
     waiting = Job.objects.filter(state=Job.State.QUEUED, node__retired_at__isnull=False)
@@ -52,12 +53,29 @@ def _some(jobs: QuerySet[Job]) -> list[tuple[UUID, UUID]]:
 def _spare_those_in_a_gap(now: datetime) -> None:
     """A lease that had ended before the gap stays ended; one that was given after it is as long as any."""
     gap = audit.events().filter(type=EventType.CONTROL_PLANE_GAP).order_by("-position").first()
-    if gap is None or gap.at + settings.JOB_LEASE <= now:
+    if gap is None or not gap.at <= now < gap.at + settings.JOB_LEASE:
         return
-    since, fresh = datetime.fromisoformat(gap.details["since"]), gap.at + settings.JOB_LEASE
-    Job.objects.filter(state=Job.State.RUNNING, lease_expires_at__gte=since, lease_expires_at__lt=fresh).update(
-        lease_expires_at=fresh
-    )
+    _spare(datetime.fromisoformat(gap.details["since"]), gap.at + settings.JOB_LEASE)
+
+
+def _spare_those_unswept(now: datetime) -> None:
+    """As after an absence where beats were heard: the clock was set forward, and they came before a sweep did.
+
+    Or only the worker was away; then a lease that ended meanwhile lasts a length longer, which does no harm.
+    """
+    plane = ControlPlane.objects.filter(id=1).first()
+    if plane is None or plane.swept_at is None:
+        return
+    since, until = plane.unswept_since, plane.unswept_until
+    if now - plane.swept_at > settings.GAP_AFTER:  # no sweep has noticed yet
+        since, until = plane.swept_at, now
+    if since is not None and until is not None and until <= now < until + settings.JOB_LEASE:
+        _spare(since, until + settings.JOB_LEASE)
+
+
+def _spare(since: datetime, fresh: datetime) -> None:
+    ended = Job.objects.filter(state=Job.State.RUNNING, lease_expires_at__gte=since, lease_expires_at__lt=fresh)
+    ended.update(lease_expires_at=fresh)
 
 
 def _expire(job_id: UUID, node_id: UUID, now: datetime) -> bool:

@@ -121,6 +121,8 @@ def swept(now: datetime) -> None:
     """Note that a sweep ran to its end, and grant the interval that the fleet's size asks for."""
     plane, _ = ControlPlane.objects.get_or_create(id=1, defaults={"swept_at": now})
     changes: dict[str, object] = {"swept_at": now}
+    if plane.swept_at is not None and now - plane.swept_at > settings.GAP_AFTER:
+        changes |= {"unswept_since": plane.swept_at, "unswept_until": now}
     if plane.counted_at is None or not plane.counted_at <= now < plane.counted_at + FLEET_COUNTED_EVERY:
         fleet = Node.objects.filter(retired_at=None).count()
         interval = liveness.granted_interval(

@@ -140,6 +140,8 @@ class ControlPlane(models.Model):
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1)
     swept_at = models.DateTimeField(null=True)
+    unswept_since = models.DateTimeField(null=True)  # the last time that sweeps were too far apart, whoever was heard:
+    unswept_until = models.DateTimeField(null=True)  # the worker was away, or the clock was set forward
     counted_at = models.DateTimeField(null=True)
     fleet = models.PositiveIntegerField(default=0)
     interval_seconds = models.FloatField(default=0)  # what nodes are granted now; 0 before the first sweep

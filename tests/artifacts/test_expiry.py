@@ -1,6 +1,6 @@
 """Leases that nobody renewed, pauses that are over, jobs of nodes that are gone, and the control plane's absence."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from django.db import connection
@@ -17,7 +17,7 @@ from modelforge.celery import app
 from nodes import control, heartbeats
 from nodes.audit import events
 from nodes.callers import Refused
-from nodes.models import Node
+from nodes.models import Heartbeat, Node
 from tests.artifacts.ordering import COMMIT, GIB, OPERATOR, SECOND, Worker, ordered, proof
 from tests.nodes.hearing import START, told
 
@@ -202,6 +202,67 @@ def test_a_result_from_the_time_of_the_absence_counts(job: Job, given: wire.Job,
     assert Worker(job.node).publish(given, back + SECOND) == "succeeded"
 
 
+# The control plane's clock.
+
+
+def stepped(step: timedelta, *, noticed: bool) -> datetime:
+    """The next look after the clock was set forward by so much since START, and a beat was heard before all else.
+
+    The node beats so rarely that it is not stale by the new time: it is no absence that its beat would tell of.
+    """
+    heartbeats.sweep(now=START)
+    Heartbeat.objects.update(last_heard_at=START + step, stale_at=START + 9 * step)
+    if noticed:
+        heartbeats.sweep(now=START + step + SECOND)
+    return START + step + 2 * SECOND
+
+
+@pytest.fixture(params=[True, False], ids=["a sweep came first", "a look came first"])
+def late(request: pytest.FixtureRequest, given: wire.Job, settings: Settings) -> datetime:
+    """The clock was set forward by two leases."""
+    return stepped(2 * settings.JOB_LEASE, noticed=request.param)
+
+
+def test_a_clock_that_is_set_forward_costs_no_lease(given: wire.Job, late: datetime, settings: Settings) -> None:
+    assert expiry.expire(now=late) == NOTHING
+    assert told("control_plane.gap") == []
+    assert late < (stored(given).lease_expires_at or late) <= late + settings.JOB_LEASE
+
+
+def test_its_agent_goes_on_and_its_result_counts(job: Job, given: wire.Job, late: datetime) -> None:
+    expiry.expire(now=late)
+    assert Worker(job.node).publish(given, late + SECOND) == "succeeded"
+
+
+def test_a_step_that_no_sweep_would_notice_changes_nothing(given: wire.Job, settings: Settings) -> None:
+    at = stepped(settings.GAP_AFTER - 5 * SECOND, noticed=True)
+    assert expiry.expire(now=at) == NOTHING
+    assert stored(given).lease_expires_at == START + settings.JOB_LEASE
+
+
+@pytest.mark.parametrize("noticed", [True, False])
+def test_a_lease_that_had_ended_before_the_step_is_over(given: wire.Job, settings: Settings, noticed: bool) -> None:
+    Job.objects.update(lease_expires_at=START - SECOND)
+    assert expiry.expire(now=stepped(2 * settings.JOB_LEASE, noticed=noticed)).lost == 1
+
+
+def test_an_agent_that_is_silent_after_the_step_loses_its_lease_then(given: wire.Job, late: datetime) -> None:
+    lost = 0
+    for seconds in range(0, 331, 15):
+        lost += expiry.expire(now=late + seconds * SECOND).lost
+        heartbeats.sweep(now=late + seconds * SECOND)
+    assert lost == 1
+
+
+def test_a_clock_that_is_set_back_gives_no_lease_more_than_its_length(
+    given: wire.Job, away: timedelta, settings: Settings
+) -> None:
+    expiry.expire(now=START + away)
+    assert told("control_plane.gap") == ["control_plane.gap"]
+    Job.objects.update(lease_expires_at=START + SECOND)
+    assert expiry.expire(now=START + 2 * SECOND).lost == 1
+
+
 # The schedule.
 
 
@@ -220,4 +281,4 @@ def test_a_look_where_nothing_is_due_costs_few_statements(given: wire.Job) -> No
     worker.tell(given, commit=COMMIT, bytes_total=GIB)
     with CaptureQueriesContext(connection) as asked:
         assert expiry.expire(now=START + SECOND) == NOTHING
-    assert len(asked) == 5
+    assert len(asked) == 6
