@@ -47,14 +47,19 @@ def ceiling_room(root: StorageRoot, artifact_bytes: int, jobs: Iterable[Job]) ->
     """What the root's ceiling leaves beside its artifacts and what these jobs will bring; None without a ceiling."""
     if root.ceiling_bytes is None:
         return None
-    promised = sum(to_write(job) for job in jobs if job.root_id == root.pk)
+    promised = sum(will_bring(job) for job in jobs if job.root_id == root.pk)
     return max(root.ceiling_bytes - artifact_bytes - promised, 0)
 
 
 def to_write(job: Job) -> int:
     """What a job that has not ended will still write; 0 before it knows."""
+    return max(will_bring(job) - job.bytes_done, 0)
+
+
+def will_bring(job: Job) -> int:
+    """What will lie there once the job has ended well, half of which may do so already; 0 before it knows."""
     writes = job.type == wire.ACQUIRE and not job.preflight_only and job.state in Job.ACTIVE
-    return max(job.bytes_total - job.bytes_done, 0) if writes else 0
+    return job.bytes_total if writes else 0
 
 
 def artifact_bytes(roots: Iterable[UUID]) -> dict[UUID, int]:

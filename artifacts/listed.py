@@ -20,6 +20,7 @@ def roots() -> QuerySet[StorageRoot]:
     kept = Artifact.objects.filter(standing.HERE, root=OuterRef("pk")).order_by().values("root")
     jobs = Job.objects.filter(root=OuterRef("pk"), state__in=Job.ACTIVE).order_by().values("root")
     writing = Job.objects.filter(state__in=Job.ACTIVE, type=wire.ACQUIRE, preflight_only=False).order_by()
+    promised = writing.filter(root=OuterRef("pk"))
     on_disk = writing.alias(known_fsid=_known("root__fsid")).filter(
         Q(root=OuterRef("pk")) | (_SAME_DISK & ~Q(root__state=StorageRoot.State.RETIRED)), node=OuterRef("node")
     )
@@ -31,7 +32,9 @@ def roots() -> QuerySet[StorageRoot]:
             artifacts_kept=Coalesce(Subquery(kept.annotate(n=Count("pk")).values("n")), Value(0)),
             artifact_bytes=Coalesce(Subquery(kept.annotate(n=Sum("bytes")).values("n")), Value(0)),
             reserved_bytes=_to_write(on_disk, "node"),
-            promised_bytes=_to_write(writing.filter(root=OuterRef("pk")), "root"),
+            promised_bytes=Coalesce(
+                Subquery(promised.values("root").annotate(n=Sum("bytes_total")).values("n")), Value(0)
+            ),
             active_jobs=Coalesce(Subquery(jobs.annotate(n=Count("pk")).values("n")), Value(0)),
         )
     )
