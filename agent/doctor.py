@@ -179,12 +179,20 @@ def handshake(link: Link, host: str, connection: socket.socket) -> Finding:
         spoken, certificate = secured.version(), secured.getpeercert() or {}
     if not link.tls_verify:
         return Finding("warn", "TLS", f"{spoken}, not verified: {config.TLS_VERIFY}=false")
-    ends = datetime.fromtimestamp(ssl.cert_time_to_seconds(str(certificate["notAfter"])), UTC)
+    begins, ends = (
+        datetime.fromtimestamp(ssl.cert_time_to_seconds(str(certificate[name])), UTC)
+        for name in ("notBefore", "notAfter")
+    )
     by = f" with {link.ca_file}" if link.ca_file else ""
     text = f"{spoken}, certificate verified{by}, valid until {ends:%Y-%m-%d}"
-    if ends - datetime.now(UTC) < EXPIRES_SOON:
+    if expires_soon(begins, ends, datetime.now(UTC)):
         return Finding("warn", "TLS", f"{text}: renew it soon.")
     return Finding("ok", "TLS", text)
+
+
+def expires_soon(begins: datetime, ends: datetime, now: datetime) -> bool:
+    """Whether somebody should look; short ones are renewed by machines, when a third of their life is left."""
+    return ends - now < min(EXPIRES_SOON, (ends - begins) / 3)
 
 
 def answers(link: Link) -> Iterator[Finding]:

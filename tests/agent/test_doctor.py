@@ -146,6 +146,21 @@ def test_a_certificate_that_ends_soon_is_warned_of(
     assert "renew it soon" in found.text
 
 
+@pytest.mark.parametrize(
+    ("life", "left", "soon"),
+    [
+        (timedelta(days=365), timedelta(days=15), False),
+        (timedelta(days=365), timedelta(days=13), True),
+        (timedelta(hours=12), timedelta(hours=5), False),
+        (timedelta(hours=12), timedelta(hours=3), True),
+    ],
+    ids=["a year's, in time", "a year's, late", "a machine's, in time", "a machine's, late"],
+)
+def test_a_certificate_that_a_machine_renews_is_not_soon_to_end(life: timedelta, left: timedelta, soon: bool) -> None:
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    assert doctor.expires_soon(now + left - life, now + left, now) is soon
+
+
 def test_an_unknown_ca_is_told_with_the_variable_to_set(
     ready: Path, secured: tuple[ControlPlane, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
