@@ -92,6 +92,7 @@ def _counts(now: datetime) -> dict[str, int]:
         "disabled": Q(enabled=False),
         "conflicts": FLAGS["conflict"][1],
         "protocol": FLAGS["protocol"][1],
+        "held_back": FLAGS["held_back"][1],
         "rotating": FLAGS["rotation"][1],
         "attention": needs_attention(now),
     }

@@ -109,7 +109,7 @@ class ArtifactStateFilter(RadioFilter):  # type: ignore[misc]
         """The states."""
         return [
             *((value, str(label)) for value, label in Artifact.State.choices),
-            (standing.GONE, "Gone with its root"),
+            (standing.GONE, "Gone with its root or node"),
         ]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Artifact]) -> QuerySet[Artifact]:

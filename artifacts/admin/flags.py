@@ -138,9 +138,9 @@ def of_artifact(artifact: Artifact, now: datetime) -> Iterator[Flag]:
 
 def _gone(artifact: Artifact, now: datetime) -> Flag:
     """Nobody watches it any more; what was last known of it is all there is."""
-    whose, at = f"The storage root {artifact.root}", artifact.root.retired_at
+    title, whose, at = "Gone with its root", f"The storage root {artifact.root}", artifact.root.retired_at
     if artifact.node.retired_at is not None:
-        whose, at = f"The node {artifact.node}", artifact.node.retired_at
+        title, whose, at = "Gone with its node", f"The node {artifact.node}", artifact.node.retired_at
     when = f", {relative(at, now)}" if at else ""
     meaning = (
         f"{whose} was retired: nobody watches these files. Last known{when}: {artifact.get_state_display().lower()}, "
@@ -148,7 +148,7 @@ def _gone(artifact: Artifact, now: datetime) -> Flag:
     )
     remedy = "Delete them on the server, or register the folder as a new root and order the model again: what lies "
     remedy += "there is read, and not fetched."
-    return Flag("gone", "gone", "Gone with its root", meaning, remedy, "neutral", urgent=False)
+    return Flag("gone", "gone", title, meaning, remedy, "neutral", urgent=False)
 
 
 def does(job: Job) -> str:

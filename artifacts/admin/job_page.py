@@ -131,10 +131,10 @@ def _lease(job: Job, now: datetime) -> list[Row]:
         )
     elif job.cancelled_by:
         rows.append(Row("Cancelled by", job.cancelled_by))
-    if job.dismissed_at is not None:
-        rows.append(Row("Dismissed", f"by {job.dismissed_by}", at=job.dismissed_at))
     if job.finished_at is not None:
         rows += [Row("Ended", at=job.finished_at), Row("Took", progress.took(job), "From the first start to the end")]
+    if job.dismissed_at is not None:
+        rows.append(Row("Dismissed", f"by {job.dismissed_by}", at=job.dismissed_at))
     return rows
 
 

@@ -41,6 +41,8 @@ def job_state(job: Job, now: datetime) -> SafeString:
         return format_html('{}<span class="mf-line mf-subtle">{}</span>', shown, progress.phase(job))
     if job.state == Job.State.FAILED:
         title, remedy = remedies.failure(job.failure_code)
+        if job.dismissed_at is not None:
+            return format_html('{}<span class="mf-line mf-subtle">{} · dismissed</span>', shown, title)
         return format_html('{}<span class="mf-line mf-fault" title="{}">{}</span>', shown, remedy, title)
     if verdict := remedies.verdict(job.preflight):
         return format_html('{}<span class="mf-line mf-subtle">{}</span>', shown, verdict)
@@ -52,7 +54,8 @@ def job_state(job: Job, now: datetime) -> SafeString:
 def artifact_state(artifact: Artifact) -> SafeString:
     """An artifact's state; of one that is gone, with what was last known."""
     if standing.of(artifact) == standing.GONE:
-        return badge(standing.GONE, "neutral", f"Gone with its root; last known: {artifact.state}")
+        shown = badge(standing.GONE, "neutral", f"Its root or node was retired; last known: {artifact.state}")
+        return format_html('{}<span class="mf-line mf-subtle">was {}</span>', shown, artifact.state)
     return badge(artifact.state, ARTIFACT_TONES[Artifact.State(artifact.state)])
 
 

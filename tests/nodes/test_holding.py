@@ -200,6 +200,7 @@ def test_its_page_says_so_with_a_remedy(node: Node) -> None:
     page = mara.get(f"/admin/nodes/node/{node.pk}/change/").content.decode()
     assert "Held back: it tells too much" in page
     assert "it is let go by itself" in page
+    assert "1 held back" in mara.get("/admin/").content.decode()
     listed = mara.get("/admin/nodes/node/?flag=held_back").content.decode()
     assert node.display_name in listed
 
