@@ -110,18 +110,14 @@ def _refusals(node: Node, heart: Heartbeat | None, now: datetime) -> Iterator[Fl
             urgent=not expected,
         )
     if node.held_back_at is not None:
-        counted = sum((node.history_untold or {}).values())
-        yield Flag(
-            "held_back",
-            "held back",
-            "Held back: it tells too much",
-            f"Since {exact(node.held_back_at)}: it told more than {settings.NODE_HISTORY_PER_HOUR} changes in an hour, "
-            f"and history is kept for good. Its claims and facts are answered with 429; its beats are heard"
-            f"{f', and what they change is counted ({counted} so far)' if counted else ''}.",
-            "Its history shows what flaps: a disk that comes and goes, an agent that is started again and again. Mend "
-            "that, and it is let go by itself. Where nothing explains it, disable the node and rotate its credential.",
-            "warning",
+        most, counted = settings.NODE_HISTORY_PER_HOUR, sum((node.history_untold or {}).values())
+        meaning = (
+            f"Since {exact(node.held_back_at)}, for it told more than {most} changes in an hour: claims and facts are "
+            f"answered with 429; beats are heard, and {counted} changes that they made were only counted."
         )
+        remedy = "Its history shows what flaps: a disk, an agent that restarts. Mend that, and it is let go by itself. "
+        remedy += "Where nothing explains it, disable the node and rotate its credential."
+        yield Flag("held_back", "held back", "Held back: it tells too much", meaning, remedy, "warning")
 
 
 def _silence(node: Node, heart: Heartbeat | None, now: datetime) -> Iterator[Flag]:
