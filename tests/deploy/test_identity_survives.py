@@ -93,24 +93,18 @@ def test_folders_that_are_not_ours_are_told_with_uid_path_and_command(
     agent = new_agent(**{BINDABLE[name]: str(folder) for name, folder in folders.items()})
     agent.server.write(MODELFORGE_AGENT_ENROLLMENT_TOKEN=stack.invite("on bind paths"))
     for name in ("hf-cache", "quarantine"):
-        give(folders[name], f"/data/{name}")
+        engine.give(folders[name], f"/data/{name}")
     agent.up()
     assert agent.wait_ended() == 74
     for name in ("state", "artifacts"):
         agent.says(f"/data/{name} cannot be read and written by uid 10001")
         assert f"chown -R 10001:10001 /data/{name}" in agent.log()
-        give(folders[name], f"/data/{name}")
+        engine.give(folders[name], f"/data/{name}")
     agent.wait_online(within=90)
     assert (folders["state"] / "node-id").read_text().strip() == agent.node_id
     assert (folders["state"] / "node-credential").stat().st_mode & 0o777 == 0o600
     mounts = {mount["Destination"]: mount for mount in engine.inspect(agent.container)["Mounts"]}
     assert {mounts[f"/data/{name}"]["Source"] for name in folders} == {str(folder) for folder in folders.values()}
-
-
-def give(folder: Path, as_seen: str) -> None:
-    """The command that the agent named, on the host."""
-    chown = ("python:3.13-slim-trixie", "chown", "-R", "10001:10001", as_seen)
-    engine.docker("run", "--rm", "-v", f"{folder}:{as_seen}", *chown)
 
 
 def test_a_folder_of_the_containers_own_is_no_volume(new_agent: NewAgent) -> None:

@@ -68,6 +68,14 @@ def test_the_token_may_come_by_a_file(stack: Stack, new_agent: NewAgent, tmp_pat
     assert token.read_text().strip() not in json.dumps(engine.inspect(agent.container))
 
 
+def test_the_files_may_be_named_once_in_env(new_agent: NewAgent) -> None:
+    """COMPOSE_FILE, as the documentation has it, means the same as naming them in every command."""
+    agent = new_agent()
+    named = agent.server.compose("config")
+    agent.server.write(COMPOSE_FILE=":".join(agent.server.files))
+    assert engine.run(["docker", "compose", "config"], cwd=agent.server.folder).stdout.strip() == named
+
+
 @pytest.mark.parametrize("name", ["MODELFORGE_AGENT_CONTROL_PLANE_URL", "MODELFORGE_AGENT_CA_CERT_PATH"])
 def test_compose_says_which_variable_is_missing(new_agent: NewAgent, name: str) -> None:
     agent = new_agent()
