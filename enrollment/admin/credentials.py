@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path, reverse
 
 from enrollment import credentials
+from enrollment.admin.reached import only_from_here
 from enrollment.models import NodeCredential
 from nodes.admin.access import ReadOnlyAdmin
 from nodes.admin.form_once import Made
@@ -73,6 +74,7 @@ class Rotate(NodeActPage):
             "credential": credential,
             "secret": secret,
             "install": INSTALL,
+            "by_hand_first": only_from_here(),
             "now": now,
             "back": self.back(subject),
         }

@@ -3,7 +3,7 @@
 import shlex
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 from django import forms
 from django.conf import settings
@@ -11,6 +11,7 @@ from django.http import HttpResponse
 from django.urls import reverse
 
 from enrollment import admission
+from enrollment.admin.reached import only_from_here
 from enrollment.admission import Invitation
 from enrollment.models import EnrollmentToken
 from nodes.admin.act_page import ActPage, Trail
@@ -89,6 +90,7 @@ class EnrollNode(ActPage):
             "run": RUN,
             "exports": export_lines(token, secret),
             "env": env_lines(token, secret),
+            "by_hand_first": only_from_here(),
             "plain_http": settings.PUBLIC_URL.startswith("http://"),
             "back": self.back(subject),
         }
@@ -100,7 +102,7 @@ class EnrollNode(ActPage):
 def export_lines(token: EnrollmentToken, secret: str) -> str:
     """The environment of an agent that is started by hand from a checkout, for a POSIX shell."""
     folders = {"STATE": "state", "HF_CACHE": "hf-cache", "ARTIFACT": "artifacts", "QUARANTINE": "quarantine"}
-    if urlsplit(settings.PUBLIC_URL).hostname in {"127.0.0.1", "localhost", "::1"}:
+    if only_from_here():
         folders["RUN"] = "run"  # beside the agent that already runs on the control plane's own machine
     said = {
         "CONTROL_PLANE_URL": settings.PUBLIC_URL,
@@ -135,6 +137,7 @@ def env_lines(token: EnrollmentToken, secret: str) -> str:
         f"MODELFORGE_AGENT_HF_CACHE_VOLUME={appdata}/hf-cache",
         f"MODELFORGE_AGENT_ARTIFACT_VOLUME={appdata}/artifacts",
         f"MODELFORGE_AGENT_QUARANTINE_VOLUME={appdata}/quarantine",
+        "COMPOSE_FILE=docker-compose.node-agent.yml",
     ]
     return "\n".join(lines)
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.urls import reverse
+from pytest_django import Settings
 
 from enrollment import credentials, secrets
 from enrollment.models import NodeCredential
@@ -42,14 +43,25 @@ def test_the_new_credential_is_shown_in_the_answer_and_may_not_be_kept(mara: Cli
     assert response.status_code == 200
     assert "no-store" in response["Cache-Control"]
     assert secrets.parse(response.context["secret"], secrets.Kind.NODE)
-    assert "python -m agent credential set" in words(response)
+    assert "modelforge-agent credential set" in words(response)
     secret = response.context["secret"]
     assert (
         secret not in mara.get(page_of(node)).content.decode() + mara.get("/admin/nodes/auditevent/").content.decode()
     )
 
 
-def test_the_new_credential_is_first_installed_by_hand(mara: Client, node: Node) -> None:
+def test_the_new_credential_is_first_installed_in_the_agents_container(
+    mara: Client, node: Node, settings: Settings
+) -> None:
+    settings.PUBLIC_URL = "https://modelforge.example"
+    said = words(sent(mara, to(node, "rotate"), {"overlap": "3600"}))
+    assert said.index("docker compose") < said.index("By hand") < said.index(".venv/bin/python -m agent credential set")
+
+
+def test_on_the_control_planes_own_machine_it_is_first_installed_by_hand(
+    mara: Client, node: Node, settings: Settings
+) -> None:
+    settings.PUBLIC_URL = "http://localhost:8000"
     said = words(sent(mara, to(node, "rotate"), {"overlap": "3600"}))
     by_hand = said.index("MODELFORGE_AGENT_STATE_DIR=~/modelforge-data/state .venv/bin/python -m agent credential set")
     assert by_hand < said.index("With containers") < said.index("docker compose")

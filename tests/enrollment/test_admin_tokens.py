@@ -12,6 +12,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from pytest_django import Settings
 
 from enrollment import admission, secrets
 from enrollment.models import EnrollmentToken
@@ -88,10 +89,20 @@ def test_the_env_lines_are_those_of_the_deployment_document(mara: Client) -> Non
     assert lines["MODELFORGE_AGENT_HOSTNAME"] == "server-01"
     assert lines["MODELFORGE_AGENT_TLS_VERIFY"] == "true"
     assert sum(name.endswith("_VOLUME") for name in lines) == 4
-    assert "docker compose -f docker-compose.node-agent.yml up -d --build" in words(response)
+    assert lines["COMPOSE_FILE"] == "docker-compose.node-agent.yml"
+    assert "docker compose up -d --build" in words(response)
 
 
-def test_the_page_shows_first_how_to_start_the_agent_by_hand(mara: Client) -> None:
+def test_the_page_shows_first_how_to_start_the_agent_in_a_container(mara: Client, settings: Settings) -> None:
+    settings.PUBLIC_URL = "https://modelforge.example"
+    said = words(sent(mara, ENROLL, FORM))
+    assert 0 < said.index("docker compose up -d") < said.index("By hand") < said.index("python -m agent run")
+
+
+def test_a_control_plane_of_one_machine_shows_first_how_to_start_the_agent_by_hand(
+    mara: Client, settings: Settings
+) -> None:
+    settings.PUBLIC_URL = "http://127.0.0.1:8000"
     response = sent(mara, ENROLL, FORM | {"display_name": "it's $HOME"})
     lines = response.context["exports"].splitlines()
     assert f"export MODELFORGE_AGENT_ENROLLMENT_TOKEN={response.context['secret']}" in lines
