@@ -11,7 +11,7 @@ class Limits:
     """Of one job; tests pass shorter ones."""
 
     connections: int = 8  # that bring bytes at one time
-    eased_connections: int = 3  # while this machine is slower than the line
+    eased_connections: int = 4  # while this machine is slower than the line
     fast_bytes_per_second: float = 200e6  # of all connections; below it the line is never faster than we are
     ease_every: timedelta = timedelta(seconds=0.2)  # is looked at how fast that is
     open_files: int = 32
