@@ -36,9 +36,8 @@ class Ease:
     def connections(self) -> int:
         """How many at one time, by what was seen last."""
         self._look()
-        return min(
-            self._limits.eased_connections if self._eased else self._limits.connections, self._limits.connections
-        )
+        most = self._limits.connections
+        return min(most, self._limits.eased_connections) if self._eased else most
 
     def _look(self) -> None:
         seconds = self._clock() - self._seen_at
