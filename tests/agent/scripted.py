@@ -72,7 +72,10 @@ DROP = Answer(drop=True)
 
 
 class ControlPlane:
-    """Answers enrollments, beats, facts, renewals and goodbyes; ``answers[path]`` is used up first, then the rule."""
+    """Answers enrollments, beats, facts, claims (there is nothing to do), renewals and goodbyes.
+
+    ``answers[path]`` is used up first, then the rule.
+    """
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.requests: list[Request] = []
@@ -89,6 +92,7 @@ class ControlPlane:
             ),
             protocol.HEARTBEAT: lambda _: self.beat_reply(),
             protocol.FACTS: lambda _: said({"facts_digest": "d", "changed": True}),
+            protocol.CLAIM: lambda _: said({}),
             protocol.CREDENTIAL: lambda _: said({"credential": RENEWED, "old_dies_at": "2027-01-01T00:00:00Z"}),
             protocol.GOODBYE: lambda _: Answer(204, b"", {}),
             "/healthz": lambda _: said({"status": "ok"}),
