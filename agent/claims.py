@@ -102,8 +102,8 @@ class Claims:
             return None
         with self._lock:
             self._work = False
-        proofs, partials = self._lookout.found()
-        body = wire.Claim(boot_id=self._boot_id, types=types, proofs=proofs, partials=partials)
+        proofs, partials, weights = self._lookout.found()
+        body = wire.Claim(boot_id=self._boot_id, types=types, proofs=proofs, partials=partials, weights=weights)
         try:
             reply = self._client.call(
                 "POST", protocol.CLAIM, bearer=credential, body=body, answer=wire.ClaimReply, within=within

@@ -44,7 +44,7 @@ class Lookout:
         self._orders: tuple[wire.RootOrder, ...] = ()
         self._forget: frozenset[UUID] = frozenset()
         self._proofs: dict[UUID, tuple[wire.RootOrder, wire.RootProof]] = {}
-        self._partials: dict[UUID, list[UUID]] = {}
+        self._tidied: dict[UUID, Tidied] = {}
         self._heard: dict[UUID, tuple[object, ...]] = {}
         self._looking_since: float | None = None
         self._next = 0.0
@@ -116,12 +116,14 @@ class Lookout:
                 return None
         return timedelta(seconds=max(0.0, self._next - self._clock.monotonic()))
 
-    def found(self) -> tuple[list[wire.RootProof], list[UUID]]:
-        """The proofs and the jobs whose half-done files lie here, as a claim tells them."""
+    def found(self) -> tuple[list[wire.RootProof], list[UUID], dict[UUID, int]]:
+        """The proofs, the jobs whose half-done files lie here, and what those take, as a claim tells them."""
         with self._lock:
             proofs = [proof for _, proof in self._proofs.values()]
-            partials = sorted({job for jobs in self._partials.values() for job in jobs})
-        return proofs[: wire.MAX_ROOTS], partials[: wire.MAX_PARTIALS]
+            tidied = list(self._tidied.values())
+        partials = sorted({job for one in tidied for job in one.partials})[: wire.MAX_PARTIALS]
+        weights = {job: weight for one in tidied for job, weight in one.weights.items() if job in partials}
+        return proofs[: wire.MAX_ROOTS], partials, weights
 
     def order_of(self, root_id: UUID, path: str) -> wire.RootOrder | None:
         """What the control plane said of a root; None where it told nothing of such a root at such a path."""
@@ -196,7 +198,7 @@ class Lookout:
                 if order in self._orders:  # it may have been revised meanwhile
                     self._say(order, proof)
                     self._proofs[order.root_id] = (order, proof)
-                    self._partials[order.root_id] = tidied.partials
+                    self._tidied[order.root_id] = tidied
         with self._lock:
             self._forget -= forget if done else frozenset()
         if not done:
@@ -219,7 +221,7 @@ class Lookout:
     def _drop(self, known: set[UUID]) -> None:
         """What was found at roots that are no more."""
         self._proofs = {id: proof for id, proof in self._proofs.items() if id in known}
-        self._partials = {id: jobs for id, jobs in self._partials.items() if id in known}
+        self._tidied = {id: tidied for id, tidied in self._tidied.items() if id in known}
         self._heard = {id: heard for id, heard in self._heard.items() if id in known}
 
     def _say(self, order: wire.RootOrder, proof: wire.RootProof) -> None:

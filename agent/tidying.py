@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
@@ -24,6 +24,7 @@ class Tidied:
     partials: list[UUID]
     done: bool = True
     bytes: wire.Reading[int] = readings.UNSUPPORTED  # that they take, but for the running job's
+    weights: dict[UUID, int] = field(default_factory=dict)  # of each; none where they could not be measured
 
 
 class Tidying:
@@ -53,13 +54,16 @@ class Tidying:
             log.warning("half-done files in a storage root cannot be tidied: %s", error, extra={"root": str(root)})
             return Tidied([], done)
         idle = [job_id for job_id in left if running is None or job_id != running.id]
-        return Tidied(left, done, self._weighed(listing, root, idle))
+        weights = self._weighed(listing, root, idle)
+        if weights is None:
+            return Tidied(left, done, wire.Reading(reason="error"))
+        return Tidied(left, done, readings.size(sum(weights.values())), weights)
 
-    def _weighed(self, line: Bounded, root: Path, job_ids: list[UUID]) -> wire.Reading[int]:
+    def _weighed(self, line: Bounded, root: Path, job_ids: list[UUID]) -> dict[UUID, int] | None:
         try:
-            return readings.size(line.call(lambda: self._weigh(root, job_ids), WITHIN))
+            return line.call(lambda: {job_id: self._weigh(root, [job_id]) for job_id in job_ids}, WITHIN)
         except _TROUBLE:
-            return wire.Reading(reason="error")
+            return None
 
     def _forgotten(self, line: Bounded, root: Path, job_ids: list[UUID]) -> bool:
         try:

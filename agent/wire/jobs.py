@@ -147,6 +147,7 @@ class Claim(Struct, frozen=True, kw_only=True):
     types: Annotated[list[Key], Meta(max_length=16)]  # [] asks for no job: only roots are told and heard
     proofs: Annotated[list[RootProof], Meta(max_length=MAX_ROOTS)] = []
     partials: Annotated[list[UUID], Meta(max_length=MAX_PARTIALS)] = []  # jobs whose half-done files lie here
+    weights: Annotated[dict[UUID, Bytes], Meta(max_length=MAX_PARTIALS)] = {}  # what each takes, but the running job's
 
 
 class ClaimReply(Struct, frozen=True, kw_only=True):

@@ -240,6 +240,7 @@ def test_half_done_files_are_weighed_but_for_those_of_the_running_job(place: Wor
     place.worker.work()
     place.turn(2)
     assert place.claims[-1].proofs[0].partial_bytes.value == 1000
+    assert place.claims[-1].weights == {OTHER: 1000}
     script.finish.set()
     place.ended()
     place.turn(4, pass_=1)

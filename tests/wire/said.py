@@ -218,7 +218,11 @@ SAID: dict[str, Struct] = {
     "credential-reply": wire.CredentialReply(credential="mfn_handle_random_checksum", old_dies_at=AT),
     "goodbye": wire.Goodbye(boot_id=BOOT, reason="stopped by SIGTERM"),
     "claim": wire.Claim(
-        boot_id=BOOT, types=["artifact.acquire.v1", "artifact.verify.v1"], proofs=[PROOF, FAULT], partials=[JOB, OLD]
+        boot_id=BOOT,
+        types=["artifact.acquire.v1", "artifact.verify.v1"],
+        proofs=[PROOF, FAULT],
+        partials=[JOB, OLD],
+        weights={OLD: 40_000_000_000},
     ),
     "claim-reply": _given(
         ACQUIRE,
