@@ -68,7 +68,7 @@ class Agent:
 
     def wait(self) -> int:
         """Wait for the end; returns the exit code."""
-        code = self.process.wait(15)
+        code = self.process.wait(40)
         self._reader.join(5)
         return code
 

@@ -134,7 +134,7 @@ class ControlPlane:
         """The requests to ``path`` so far."""
         return [request for request in self.requests if request.path == path]
 
-    def wait(self, seen: Callable[[], object], what: str, *, within: float = 15) -> None:
+    def wait(self, seen: Callable[[], object], what: str, *, within: float = 40) -> None:
         """Wait until a request makes ``seen`` true."""
         with self._heard:
             assert self._heard.wait_for(lambda: bool(seen()), within), f"not seen within {within} s: {what}"

@@ -22,7 +22,7 @@ def answers(port: int) -> bool:
         return False
 
 
-def until(seen: Callable[[], object], what: str, *, within: float = 20, every: float = 0.05) -> object:
+def until(seen: Callable[[], object], what: str, *, within: float = 60, every: float = 0.05) -> object:
     """Look at a real process from outside until ``seen`` gives something true, and give that.
 
     Raises:
