@@ -37,8 +37,8 @@ def test_it_joins_beats_tells_facts_and_says_goodbye(plane: ControlPlane, start:
     assert told.host.hostname == "server_01"
     assert [volume.name for volume in told.volumes] == ["state", "hf-cache", "artifacts", "quarantine"]
     assert goodbye.json == {"boot_id": enroll.json["boot_id"], "reason": "stopped by SIGTERM"}
-    told = [request.path for request in plane.requests if request.path != protocol.CLAIM]  # one may still be on its way
-    assert told[-1] == protocol.GOODBYE  # no beat after it
+    paths = [request.path for request in plane.requests if request.path != protocol.CLAIM]  # one may be on its way yet
+    assert paths[-1] == protocol.GOODBYE  # no beat after it
     assert len(plane.asked(protocol.FACTS)) == 1
     assert command(env, "health").returncode == 1
     for secret in (TOKEN, CREDENTIAL):
