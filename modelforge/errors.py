@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.db import InterfaceError, OperationalError
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
 from rest_framework import exceptions
 
 from agent.protocol import SPOKEN, Code
@@ -113,6 +113,8 @@ def handle(fault: Exception, context: dict[str, Any]) -> HttpResponse | None:
             return response
         case RecursionError():
             return answer(Code.MALFORMED, "The body is nested too deep.", request=request)
+        case UnreadablePostError():
+            return answer(Code.MALFORMED, f"{fault} Send it again, whole.", request=request)
         case Http404():
             return answer(Code.NOT_FOUND, "There is nothing at this address.", request=request)
         case PermissionDenied():

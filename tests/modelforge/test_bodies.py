@@ -1,0 +1,70 @@
+"""A body that its sender does not finish is refused; what looks complete by chance is not acted upon."""
+
+import io
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from modelforge.bodies import WholeBody, whole
+from tests.parts.start import OPERATOR_API_KEY
+
+LOGIN, ORDER = "/admin/login/", "/api/v1/admin/node-enrollments"
+PASSWORD = "a long password of somebody"
+
+
+def status(client: Client, path: str, kind: str, sent: bytes, says: int) -> tuple[int, bytes]:
+    """What a caller hears who says ``says`` bytes and sends ``sent``, behind what the web server loads."""
+    environ: dict[str, Any] = {"wsgi.input": io.BytesIO(sent), "CONTENT_LENGTH": str(says), "CONTENT_TYPE": kind}
+    environ["HTTP_X_MODELFORGE_ADMIN_TOKEN"] = OPERATOR_API_KEY if path == ORDER else ""
+    list(whole(lambda environ, _: ())(environ, None))
+    answer = client.generic("POST", path, **environ)
+    return answer.status_code, answer.content
+
+
+@pytest.mark.django_db
+def test_a_form_that_was_cut_off_logs_nobody_in() -> None:
+    User.objects.create_user("mara", password=PASSWORD, is_staff=True)
+    client = Client(enforce_csrf_checks=True)
+    client.get(LOGIN)
+    token = client.cookies["csrftoken"].value
+    form = urlencode({"csrfmiddlewaretoken": token, "username": "mara", "password": PASSWORD}).encode()
+    kind = "application/x-www-form-urlencoded"
+    assert status(client, LOGIN, kind, form, len(form) + 20)[0] == 403
+    assert status(client, LOGIN, kind, form, len(form))[0] == 302
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("sent", [b"", b'{"display', b'{"expires_in_seconds": 60}'], ids=["nothing", "half", "json"])
+def test_an_order_that_was_cut_off_is_told_so(sent: bytes, client: Client) -> None:
+    code, answer = status(client, ORDER, "application/json", sent, 60)
+    assert code == 400
+    assert b"before its Content-Length" in answer
+    assert status(client, ORDER, "application/json", b'{"expires_in_seconds": 60}', 26)[0] == 201
+
+
+def test_a_whole_body_is_read_in_pieces_and_by_lines() -> None:
+    body = WholeBody(io.BytesIO(b"one\ntwo\nthree, and what the next request says"), 13)
+    read = [body.readline(), body.read(2), body.readline(), body.read(), body.read()]
+    assert read == [b"one\n", b"tw", b"o\n", b"three", b""]
+
+
+def test_a_last_line_that_is_cut_off_is_none() -> None:
+    body = WholeBody(io.BytesIO(b"one\ntw"), 7)
+    assert body.readline() == b"one\n"
+    with pytest.raises(OSError, match="ended 1 bytes before"):
+        body.readline()
+
+
+@pytest.mark.parametrize("length", ["", "many", "-1", "٣"])
+def test_a_body_whose_length_is_not_told_is_left_alone(length: str) -> None:
+    stream = io.BytesIO(b"x")
+    environ: dict[str, Any] = {"wsgi.input": stream, "CONTENT_LENGTH": length}
+
+    def read(environ: dict[str, Any], _: object) -> Iterable[bytes]:
+        return [environ["wsgi.input"].read()]
+
+    assert list(whole(read)(environ, None)) == ([b""] if not length else [b"x"])
