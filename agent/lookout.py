@@ -20,7 +20,6 @@ log = logging.getLogger(__name__)
 LOOK_EVERY = timedelta(seconds=60)
 LOOK_EVERY_IN_A_JOB = timedelta(seconds=10)
 _ASK_AGAIN_SECONDS = 5.0  # whether a deletion that takes its time has ended
-_GUARD_EVERY_SECONDS = 1.0
 
 
 class Prove(Protocol):
@@ -131,22 +130,16 @@ class Lookout:
             return next((o for o in self._orders if o.root_id == root_id and o.path == path), None)
 
     def guard(self, root_id: UUID, path: str) -> Callable[[], None]:
-        """What a job asks before it begins and before each file: ``Failed`` where the root is not what was approved.
+        """What a job asks before it begins, and over and over: ``Failed`` where the root is not what was approved.
 
-        May be asked from any thread; at most once a second it really looks.
+        May be asked from any thread; it looks each time.
         """
-        looked_at: float | None = None
 
         def still() -> None:
-            nonlocal looked_at
-            now = self._clock.monotonic()
-            if looked_at is not None and now - looked_at < _GUARD_EVERY_SECONDS:
-                return
             order = self.order_of(root_id, path)
             if order is None or order.approve:
                 raise Failed("root_unverified", "This agent was told of no approved storage root at that path.")
             roots.require(self._prove(order, now=self._clock.now(), probe=False))
-            looked_at = now
 
         return still
 

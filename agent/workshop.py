@@ -12,6 +12,7 @@ from agent.acquire.disk import remove
 from agent.acquire.disk.quarantine import Quarantine
 from agent.acquire.fetching.pace import Pace
 from agent.acquire.hub import source
+from agent.acquire.task import Tools
 from agent.client import Client
 from agent.clock import Clock
 from agent.config import Config
@@ -52,9 +53,9 @@ def worker(
     )
 
 
-def tools(settings: Config, clock: Clock) -> steps.Tools:
+def tools(settings: Config, clock: Clock) -> Tools:
     """What jobs work with."""
-    return steps.Tools(
+    return Tools(
         source=source.from_config(settings.hub),
         pace=Pace(lambda: settings.bandwidth.at(clock.now())),
         quarantine=Quarantine(

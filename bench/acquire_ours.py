@@ -18,6 +18,7 @@ from agent.acquire import steps
 from agent.acquire.disk.quarantine import Quarantine
 from agent.acquire.fetching.pace import Pace
 from agent.acquire.hub.source import Source
+from agent.acquire.task import Tools
 from agent.acquire.terms import Brake, Notes, Stopped, Tally
 
 JOB = UUID(int=1)
@@ -29,7 +30,7 @@ def main(question: str) -> None:
     root = Path(asked["root"])
     root.mkdir(parents=True, exist_ok=True)
     ca_file = Path(asked["ca_file"]) if asked["ca_file"] else None
-    tools = steps.Tools(
+    tools = Tools(
         source=Source(endpoint=asked["endpoint"], ca_file=ca_file),
         pace=Pace(),
         quarantine=Quarantine(root / "quarantine", max_files=1, max_bytes=1),

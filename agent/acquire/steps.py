@@ -7,63 +7,20 @@ remove     unpublish by one rename, then delete
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import timedelta
 from pathlib import Path
 
 from agent import wire
 from agent.acquire import places
 from agent.acquire import plan as planning
 from agent.acquire.content import formats, indexes
-from agent.acquire.disk import audit, candidates, guard, partial, publish, remove, reuse, spare
-from agent.acquire.disk.quarantine import Quarantine, Reason
+from agent.acquire.disk import audit, candidates, guard, held, partial, publish, remove, reuse, spare
+from agent.acquire.disk.quarantine import Reason
 from agent.acquire.fetching import fetch
-from agent.acquire.fetching.pace import Pace
 from agent.acquire.hub import listing
 from agent.acquire.hub.listing import Listing
-from agent.acquire.hub.source import Source
-from agent.acquire.line.limits import Limits
+from agent.acquire.task import Task, Tools
 from agent.acquire.terms import Brake, Failed, Notes, Plan, PlannedFile, Tally
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tools:
-    """What all jobs of this agent work with."""
-
-    source: Source
-    pace: Pace
-    quarantine: Quarantine
-    hf_cache: Path
-    now: Callable[[], datetime]
-    limits: Limits = field(default_factory=Limits)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Task:
-    """What one job works with."""
-
-    job: wire.Job
-    tools: Tools
-    brake: Brake
-    tally: Tally
-    notes: Notes
-    tell: Callable[[], None]  # returns when the control plane has answered what the tally says
-    still: Callable[[], None]  # raises ``Failed`` where the root is no longer what was approved
-
-    @property
-    def root(self) -> Path:
-        """The storage root that the job is about."""
-        return Path(self.job.order.path)
-
-    def succeeded(self, **more: object) -> wire.Result:
-        """What is told of a good end."""
-        return wire.Result(
-            lease_id=self.job.lease_id,
-            outcome="succeeded",
-            commit=self.tally.commit,
-            quarantined=self.notes.quarantined[: wire.MAX_QUARANTINED],
-            **more,  # type: ignore[arg-type]  # one of the result's own fields
-        )
 
 
 def perform(
@@ -75,18 +32,38 @@ def perform(
     notes: Notes,
     tell: Callable[[], None],
     still: Callable[[], None],
+    look_every: timedelta = held.LOOK_EVERY,
 ) -> wire.Result:
-    """Do the job. Raises ``Failed`` in the wire's words, or ``Stopped`` once the brake is pulled."""
-    task = Task(job=job, tools=tools, brake=brake, tally=tally, notes=notes, tell=tell, still=still)
-    try:
-        if isinstance(job.order, wire.AcquireOrder):
-            return acquire(task, job.order)
-        if isinstance(job.order, wire.VerifyOrder):
-            return verify_again(task, job.order)
-        return take_away(task, job.order)
-    except OSError as error:
-        brake.check()  # behind a pulled brake it is the brake's doing
-        raise places.told(error, task.root, "working in the storage root") from error
+    """Do the job. Raises ``Failed`` in the wire's words, or ``Stopped`` once the brake is pulled.
+
+    ``still`` raises ``Failed`` where the root's path does not lead to what was approved; while files are begun it is
+    asked at most once in ``look_every``. Before any end is told it is asked again: what a disk refuses may come of its
+    being another one, and so may what was found on it.
+    """
+    root = Path(job.order.path)
+    with held.holding(root, still, every=look_every) as hold:
+        hold.check()
+        task = Task(job=job, tools=tools, brake=brake, tally=tally, notes=notes, tell=tell, held=hold)
+        try:
+            result = _work(task)
+        except OSError as error:
+            brake.check()  # behind a pulled brake it is the brake's doing
+            hold.outrank()
+            raise places.told(error, root, "working in the storage root") from error
+        except Failed:
+            hold.outrank()
+            raise
+        hold.outrank()
+        return result
+
+
+def _work(task: Task) -> wire.Result:
+    order = task.job.order
+    if isinstance(order, wire.AcquireOrder):
+        return acquire(task, order)
+    if isinstance(order, wire.VerifyOrder):
+        return verify_again(task, order)
+    return take_away(task, order)
 
 
 def acquire(task: Task, order: wire.AcquireOrder) -> wire.Result:
@@ -116,7 +93,7 @@ def acquire(task: Task, order: wire.AcquireOrder) -> wire.Result:
     _bring(task, order, plan, folder)
     _inspect(task, order, plan, folder / places.SNAPSHOT)
     tally.phase = "publish"
-    task.still()
+    task.held.check()
     brake.check()
     published = publish.publish(
         plan,
@@ -126,6 +103,7 @@ def acquire(task: Task, order: wire.AcquireOrder) -> wire.Result:
         bytes_fetched=tally.bytes_fetched,
         bytes_reused=tally.bytes_reused,
         now=tools.now(),
+        step=lambda _: task.still(),
     )
     return task.succeeded(published=published)
 

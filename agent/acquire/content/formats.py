@@ -10,6 +10,7 @@ from typing import BinaryIO
 from agent.acquire import kinds
 from agent.acquire.content import arrays, safetensors, zips
 from agent.acquire.content.pickles import is_pickle
+from agent.acquire.disk.paths import Tree
 from agent.acquire.plan import shown
 from agent.acquire.terms import Failed
 from agent.wire import Format
@@ -41,7 +42,8 @@ def inspect(path: Path, name: str, allowed: Collection[Format] = ()) -> None:
         Failed: manifest_refused; its bytes need a format that is not ``allowed``, or are no safetensors at all though
             named so. Nothing in it was executed.
     """
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would never open
+    with Tree(path.parent) as tree:
+        fd = tree.open(path.name)
     with os.fdopen(fd, "rb") as file:
         size = os.fstat(fd).st_size
         head = file.read(_HEAD_BYTES)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from agent import wire
 from agent.acquire import places
+from agent.acquire.disk.paths import Tree
 from agent.acquire.terms import Failed, Plan, Tally
 from agent.readings import amount
 
@@ -82,13 +83,8 @@ def room(
     plan: Plan, *, order: wire.AcquireOrder, root: Path, held_bytes: int = 0, statvfs: Space = os.fstatvfs
 ) -> Room:
     """Measure now; ``held_bytes`` of the plan lie on this disk already, verified or half done."""
-    with places.writing(root, "measuring the room"):
-        # Of the root itself: what is mounted over it, or linked in its place, has other room.
-        fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            space = statvfs(fd)
-        finally:
-            os.close(fd)
+    with places.writing(root, "measuring the room"), Tree(root) as tree:
+        space = statvfs(tree.fd)  # of the root itself: what is mounted over it, or linked in its place, has other room
     folders = {file.path[:at] for file in plan.files for at, char in enumerate(file.path) if char == "/"}
     return Room(
         missing_bytes=max(0, plan.bytes - held_bytes),

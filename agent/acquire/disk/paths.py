@@ -10,7 +10,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+from agent.acquire.disk import held
+from agent.acquire.disk.held import FOLDER as _FOLDER
+from agent.acquire.disk.held import descent as _descend
+
 _NOREPLACE = 1
 _NO_RENAMEAT2 = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP)  # an old kernel; a file system that lacks the flag
 
@@ -29,11 +32,12 @@ class Tree:
     """Everything below a root. Paths are relative; each folder on the way is opened by its name below the one before.
 
     OSError tells what is wrong: ELOOP or ENOTDIR where a link stands in the way, FileNotFoundError where nothing does.
+    Within the storage root that a job holds, it is that of the held one, wherever the path leads by now.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.fd = os.open(root, _FOLDER)
+        self.fd = held.opened(root)
 
     def close(self) -> None:
         """Let go of the root."""
@@ -188,19 +192,6 @@ def _renameat2(there: int, old: str, here: int, new: str) -> int:
         return errno.ENOSYS
     done = call(there, os.fsencode(old), here, os.fsencode(new), _NOREPLACE)
     return 0 if done == 0 else ctypes.get_errno()
-
-
-@contextlib.contextmanager
-def _descend(root: int, names: list[str]) -> Iterator[int]:
-    fd = os.dup(root)
-    try:
-        for name in names:
-            below = os.open(name, _FOLDER, dir_fd=fd)
-            os.close(fd)
-            fd = below
-        yield fd
-    finally:
-        os.close(fd)
 
 
 def _folders(fd: int, below: str) -> Iterator[str]:

@@ -61,27 +61,28 @@ class Quarantine:
         Where there is no room, or the volume refuses, its bytes are deleted all the same and only the record is kept:
         they must never be published.
         """
-        source = os.open(path_on_disk, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            size = os.fstat(source).st_size
-            record = Record(
-                repo=repo,
-                path=planned_file.path,
-                size_bytes=size,
-                expected=planned_file.digest,
-                found=found_digest,
-                sha256="",
-                reason=reason,
-                kept=False,
-                at=now or datetime.now(UTC),
-            )
-            location = ""
-            with suppress(OSError), Tree(self.folder) as tree:
-                record = msgspec.structs.replace(record, sha256=_sha256(source))
-                location, record = self._keep(tree, str(job_id), source, record)
-        finally:
-            os.close(source)
-        path_on_disk.unlink()
+        with Tree(path_on_disk.parent) as lying:
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            source = os.open(path_on_disk.name, flags, dir_fd=lying.fd)
+            try:
+                record = Record(
+                    repo=repo,
+                    path=planned_file.path,
+                    size_bytes=os.fstat(source).st_size,
+                    expected=planned_file.digest,
+                    found=found_digest,
+                    sha256="",
+                    reason=reason,
+                    kept=False,
+                    at=now or datetime.now(UTC),
+                )
+                location = ""
+                with suppress(OSError), Tree(self.folder) as tree:
+                    record = msgspec.structs.replace(record, sha256=_sha256(source))
+                    location, record = self._keep(tree, str(job_id), source, record)
+            finally:
+                os.close(source)
+            lying.unlink(path_on_disk.name)
         return wire.Quarantined(
             path=record.path,
             size_bytes=record.size_bytes,

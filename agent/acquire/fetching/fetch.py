@@ -4,6 +4,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection
+from contextvars import copy_context
 from datetime import timedelta
 from pathlib import Path
 
@@ -108,7 +109,10 @@ def _share_out(plan: Plan, shelf: Shelf, crew: Crew, tally: Tally, proven: set[s
 
 def _work(crew: Crew, workers: list[Worker]) -> None:
     """All at once; returns when everything is done, and raises what ended it before."""
-    threads = [threading.Thread(target=_run, args=(worker, crew), name="fetch", daemon=True) for worker in workers]
+    threads = [
+        threading.Thread(target=copy_context().run, args=(_run, worker, crew), name="fetch", daemon=True)
+        for worker in workers  # what the job holds, they hold as well
+    ]
     try:
         for thread in threads:
             thread.start()

@@ -15,6 +15,7 @@ from agent.acquire.fetching.fetch import fetch
 from agent.acquire.fetching.pace import Pace
 from agent.acquire.hub.source import Source
 from agent.acquire.line.limits import Limits
+from agent.acquire.task import Tools
 from agent.acquire.terms import Brake, Failed, Notes, Plan, PlannedFile, Tally
 from agent.variables import Secret
 from tests.hub.hub import Hub
@@ -153,7 +154,7 @@ class Ordered:
             }
         )
         beside = self.root.parent
-        tools = steps.Tools(
+        tools = Tools(
             source=self.source or Source(endpoint=self.hub.url),
             pace=Pace(),
             quarantine=Quarantine(beside / "quarantine", max_files=10, max_bytes=10**9),
@@ -170,6 +171,7 @@ class Ordered:
             notes=self.notes,
             tell=self._tell,
             still=self.still,
+            look_every=timedelta(),
         )
 
     def _tell(self) -> None:
