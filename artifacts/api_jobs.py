@@ -1,4 +1,4 @@
-"""Jobs by REST: ordered, listed, cancelled, tried again, dismissed."""
+"""Jobs by REST: ordered, listed, cancelled, tried again, dismissed, forgotten."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agent import wire
-from artifacts import jobs, listed, orders
+from artifacts import half_done, jobs, listed, orders
 from artifacts.api_storage import missing
 from artifacts.models import Artifact, Job, StorageRoot
 from artifacts.serializers import JobOrdered, JobShown, JobWhole
@@ -135,7 +135,8 @@ def made(job: Job, new: bool) -> Made:
 
 def whole(id: UUID) -> Job:
     """The job with all that is shown of it."""
-    return get_object_or_404(Job.objects.select_related("node", "root").defer("node__facts", "node__labels"), pk=id)
+    found = Job.objects.select_related("node", "root", "half_done").defer("node__facts", "node__labels")
+    return get_object_or_404(found, pk=id)
 
 
 class JobDetail(generics.GenericAPIView[Job]):
@@ -200,3 +201,23 @@ class JobDismiss(JobVerb):
     def post(self, request: Request, id: UUID) -> Response:
         """Dismiss it."""
         return self.do(request, id, jobs.dismiss)
+
+
+class JobForget(JobVerb):
+    """Give back the room that a failed or cancelled job's half-done files take."""
+
+    @extend_schema(
+        operation_id="jobs_forget",
+        tags=["admin"],
+        summary="Delete a job's half-done files",
+        request=MayReason,
+        responses=JobWhole,
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        """Ask that what a failed or cancelled job left half done is deleted now, and not kept for another try.
+
+        Its agent deletes the files with its next claim; `half_done.gone_at` tells once its word shows them gone. A
+        retry then begins anew. Refused while the job waits or runs, after it succeeded, and while another order of the
+        same may go on with these files. Asked twice, nothing more happens.
+        """
+        return self.do(request, id, half_done.forget)

@@ -13,7 +13,7 @@ from django.db import transaction
 
 from agent import wire
 from agent.protocol import Code
-from artifacts import endings, given, leases, locks, proofs, subjects
+from artifacts import endings, given, half_done, leases, locks, proofs, subjects
 from artifacts.models import Job, StorageRoot
 from nodes import holding, refusals
 from nodes.audit import record, record_uncounted
@@ -61,16 +61,16 @@ def _answer(node: Node, message: wire.Claim, by: NodeCaller, now: datetime) -> w
     roots = proofs.take(node, message.proofs, by=by, now=now)
     jobs = _queue(node)
     proven = {root.pk: root for root in roots if root.state == StorageRoot.State.VERIFIED}
-    forget = _forget(node, message.partials, now)
-    kept = [key for key in message.partials if key not in forget]
+    left = half_done.take(roots, message, node=node, by=by, now=now)
+    kept = [key for key in message.partials if key not in left.forget]
     job = _job(jobs, message, proven, by, now) if message.types else None
     order = given.order(job, proven[job.root_id], roots, jobs, kept) if job is not None else None
     _note_what_waits(node, roots, _due(jobs, message.types, proven, now))
     return wire.ClaimReply(
         job=given.job(job, order) if job is not None and order is not None else None,
         roots=given.roots(roots),
-        forget=forget,
-        look_again_seconds=_look_again(jobs, now).total_seconds(),
+        forget=left.forget,
+        look_again_seconds=_look_again(jobs, left.word_within, now).total_seconds(),
     )
 
 
@@ -175,18 +175,8 @@ def _note_what_waits(node: Node, roots: Iterable[StorageRoot], due: Sequence[Job
         Node.objects.filter(pk=node.pk).update(work_waits=waits)
 
 
-def _forget(node: Node, partials: Sequence[UUID], now: datetime) -> list[UUID]:
-    """Half-done files that no job needs: it ended well, failed or was cancelled a while ago, or is not known here."""
-    if not partials:
-        return []
-    jobs = Job.objects.filter(node=node, pk__in=partials)
-    active = jobs.filter(state__in=Job.ACTIVE)
-    retriable = jobs.filter(state__in=Job.RETRIABLE, finished_at__gt=now - settings.PARTIAL_GRACE)
-    needed = set((active | retriable).values_list("pk", flat=True))
-    return [key for key in dict.fromkeys(partials) if key not in needed]
-
-
-def _look_again(jobs: Iterable[Job], now: datetime) -> timedelta:
-    """When the agent claims again of itself: in five minutes, or as soon as a pause is over."""
+def _look_again(jobs: Iterable[Job], word_within: timedelta | None, now: datetime) -> timedelta:
+    """When the agent claims again of itself: in five minutes, when a pause is over, or as somebody waits for word."""
     pauses = [job.not_before - now for job in jobs if job.state == Job.State.QUEUED and job.not_before is not None]
-    return min([LOOK_AGAIN, *(max(pause, SOONEST) for pause in pauses if pause > timedelta())])
+    waits = [max(pause, SOONEST) for pause in pauses if pause > timedelta()]
+    return min([LOOK_AGAIN, *waits, *([word_within] if word_within is not None else [])])

@@ -5,7 +5,7 @@ from datetime import datetime
 from django.db import transaction
 
 from agent.protocol import Code
-from artifacts import endings, locks, orders, subjects
+from artifacts import endings, half_done, locks, orders, subjects
 from artifacts.models import Artifact, Job
 from nodes.audit import record
 from nodes.callers import Caller, Refused, require_operator
@@ -53,6 +53,7 @@ def retry(job: Job, *, reason: str = "", by: Caller, now: datetime) -> Job:
         _refuse_unless_retriable(found)
         was = {"was": found.state, "failure_code": found.failure_code}
         locks.change(found, **_AFRESH)
+        half_done.keep(found)
         told = endings.about(found) | was | {"reason": why}
         record(EventType.JOB_RETRIED, by=by, about=subjects.job(found), at=now, **told)
         Node.objects.filter(pk=node.pk).update(work_waits=True)

@@ -9,7 +9,7 @@ from django.db.models.lookups import Exact
 
 from agent import wire
 from artifacts import standing
-from artifacts.models import Artifact, Job, StorageRoot
+from artifacts.models import Artifact, HalfDone, Job, StorageRoot
 
 CONCERNS_FOR = timedelta(days=7)
 """So long a failed job is something to look at, unless it was dismissed or another one took its place."""
@@ -60,8 +60,17 @@ def _to_write(jobs: QuerySet[Job], by: str) -> Coalesce:
 
 def jobs() -> QuerySet[Job]:
     """Jobs with their nodes and roots; the course, which only a job's own page draws, stays in the database."""
-    return Job.objects.select_related("node", "node__heartbeat", "root", "artifact").defer(
+    return Job.objects.select_related("node", "node__heartbeat", "root", "artifact", "half_done").defer(
         "course", "node__facts", "node__labels"
+    )
+
+
+def half_done() -> QuerySet[HalfDone]:
+    """What lies half done of jobs that failed or were cancelled, the largest first."""
+    lying = HalfDone.objects.filter(gone_at=None, job__state__in=Job.RETRIABLE)
+    found = lying.select_related("job", "job__node", "job__root")
+    return found.defer("job__course", "job__node__facts", "job__node__labels").order_by(
+        F("bytes").desc(nulls_last=True), "job_id"
     )
 
 

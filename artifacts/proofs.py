@@ -4,9 +4,11 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
+from django.db.models import Exists, OuterRef
+
 from agent import wire
 from artifacts import paths, subjects
-from artifacts.models import StorageRoot
+from artifacts.models import HalfDone, StorageRoot
 from nodes.audit import Entry, record_many
 from nodes.callers import Caller
 from nodes.event_types import EventType
@@ -41,10 +43,11 @@ def take(node: Node, proofs: Iterable[wire.RootProof], *, by: Caller, now: datet
         node: its row, held.
 
     Returns:
-        All roots of the node that are in use, held, as they stand now.
+        All roots of the node that are in use, held, as they stand now; with ``holds_half_done``: whether anything is
+        known to lie there that a job left half done.
     """
     live = StorageRoot.objects.select_for_update().filter(node=node).exclude(state=StorageRoot.State.RETIRED)
-    roots = list(live)
+    roots: list[StorageRoot] = list(live.annotate(holds_half_done=Exists(HalfDone.objects.filter(root=OuterRef("pk")))))
     of_each = {proof.root_id: proof for proof in proofs}
     looked, entries = [], []
     for root in roots:

@@ -5,11 +5,12 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from artifacts import leases, remedies, room
+from artifacts import half_done, leases, remedies, room
 from artifacts.models import Job, StorageRoot
 from artifacts.serializers_parts import (
     CapacityShown,
     CoursePoint,
+    HalfDoneShown,
     JobFailureShown,
     PreflightShown,
     ProgressShown,
@@ -105,6 +106,7 @@ class JobShown(serializers.ModelSerializer[Job]):
     failure = serializers.SerializerMethodField()
     preflight = PreflightShown(read_only=True, allow_null=True)
     verified = VerifiedShown(read_only=True, allow_null=True)
+    half_done = serializers.SerializerMethodField()
 
     class Meta:
         model = Job
@@ -129,6 +131,7 @@ class JobShown(serializers.ModelSerializer[Job]):
             "failure",
             "preflight",
             "verified",
+            "half_done",
             "attempt",
             "spent",
             "max_attempts",
@@ -168,6 +171,22 @@ class JobShown(serializers.ModelSerializer[Job]):
             "numbers": job.failure_numbers,
             "remedy": remedies.failure(job.failure_code, again=job.state in Job.ACTIVE)[1],
         }
+
+    @extend_schema_field(HalfDoneShown(allow_null=True))
+    def get_half_done(self, job: Job) -> Any:
+        """What it left on its node; null where nothing is known to lie there, or its files are in use."""
+        left = half_done.of(job)
+        if left is None:
+            return None
+        return HalfDoneShown(
+            {
+                "bytes": left.bytes,
+                "kept_until": half_done.kept_until(job, left),
+                "forget_requested_at": left.asked_at,
+                "forget_requested_by": left.asked_by,
+                "gone_at": left.gone_at,
+            }
+        ).data
 
 
 class JobWhole(JobShown):

@@ -58,6 +58,23 @@ class ProgressShown(serializers.Serializer[Any]):
     at = serializers.DateTimeField()
 
 
+class HalfDoneShown(serializers.Serializer[Any]):
+    """What a job that failed or was cancelled left on its node, as the node's agent told last."""
+
+    bytes = serializers.IntegerField(allow_null=True, help_text="The room that it takes; null where nobody measured.")
+    kept_until = serializers.DateTimeField(
+        allow_null=True,
+        help_text="Deleted unasked then; a retry goes on with it before. Null once it was to be forgotten.",
+    )
+    forget_requested_at = serializers.DateTimeField(
+        allow_null=True, help_text="An operator wants the room; the agent deletes it with its next claim."
+    )
+    forget_requested_by = serializers.CharField(allow_blank=True)
+    gone_at = serializers.DateTimeField(
+        allow_null=True, help_text="When the agent's word lacked it after that; null while it still lies there."
+    )
+
+
 class JobFailureShown(serializers.Serializer[Any]):
     """Why the last attempt failed."""
 

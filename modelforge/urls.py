@@ -44,6 +44,7 @@ admins = [
     path("jobs/<uuid:id>/cancel", api_jobs.JobCancel.as_view()),
     path("jobs/<uuid:id>/retry", api_jobs.JobRetry.as_view()),
     path("jobs/<uuid:id>/dismiss", api_jobs.JobDismiss.as_view()),
+    path("jobs/<uuid:id>/forget", api_jobs.JobForget.as_view()),
     path("artifacts/<uuid:id>/verify", api_artifacts.ArtifactVerify.as_view()),
     path("artifacts/<uuid:id>/remove", api_artifacts.ArtifactRemove.as_view()),
 ]

@@ -54,6 +54,8 @@ class EventType(models.TextChoices):
     JOB_CANCEL_REQUESTED = "job.cancel_requested", "Job told to stop"
     JOB_CANCELLED = "job.cancelled", "Job cancelled"
     JOB_DISMISSED = "job.dismissed", "Failed job dismissed"
+    JOB_FORGET_REQUESTED = "job.forget_requested", "Half-done files ordered to be deleted"
+    JOB_FORGOTTEN = "job.forgotten", "Half-done files deleted as ordered"
     JOB_RETRIED = "job.retried", "Job ordered to try again"
     ARTIFACT_PUBLISHED = "artifact.published", "Artifact published"
     ARTIFACT_VERIFIED = "artifact.verified", "Artifact verified again"

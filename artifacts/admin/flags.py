@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from agent import wire
-from artifacts import leases, remedies, standing
+from artifacts import half_done, leases, remedies, standing
 from artifacts.models import Artifact, Job, StorageRoot
 from nodes.admin.flags import Flag, heart_of, liveness_of
 from nodes.liveness import Liveness
@@ -48,6 +48,7 @@ def of_job(job: Job, now: datetime, *, ahead: Job | None = None) -> Iterator[Fla
         meaning = f"{_meaning(job)} {spent}".strip()
         yield Flag("attempt", "failed before", f"Last attempt: {title}", meaning, remedy, "warning", urgent=False)
     yield from _preflight(job)
+    yield from _forgetting(job, now)
 
 
 def _meaning(job: Job) -> str:
@@ -90,6 +91,27 @@ def _waiting(job: Job, now: datetime, ahead: Job | None) -> Iterator[Flag]:
     elif ahead is not None:
         meaning = f"A node does one job at a time; it runs {does(ahead)} of {ahead.repo_id} now."
         yield Flag("ahead", "waits", "Waiting for another job", meaning, "Nothing.", "info", urgent=False)
+
+
+def _forgetting(job: Job, now: datetime) -> Iterator[Flag]:
+    """An operator wants the room of its half-done files, and nobody has seen yet that they are gone."""
+    left = half_done.of(job)
+    if left is None or left.asked_at is None or left.gone_at is not None:
+        return
+    meaning = (
+        f"{left.asked_by} asked {relative(left.asked_at, now)}. They count as gone once the agent's word shows it."
+    )
+    if job.root.state != StorageRoot.State.VERIFIED:
+        remedy = f"The storage root {job.root} is not verified, and nothing is deleted there until it is."
+    elif not job.node.enabled:
+        remedy = f"{job.node} is disabled, and its agent hears of nothing. Enable it."
+    elif job.node.held_back_at is not None:
+        remedy = f"{job.node} is held back: it asks again once it is let go."
+    else:
+        remedy = "Nothing: its agent deletes them with its next claim." + _node_absent(job, now)
+    yield Flag(
+        "forgetting", "to be deleted", "Half-done files are to be deleted", meaning, remedy, "info", urgent=False
+    )
 
 
 def _node_absent(subject: Job | StorageRoot, now: datetime) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 from django.urls import reverse
 
 from agent import wire
-from artifacts import remedies
+from artifacts import half_done, remedies
 from artifacts.admin import course, job_verbs, progress, tables
 from artifacts.admin.flags import does, of_job
 from artifacts.admin.subjects import link
@@ -43,6 +43,7 @@ def context(job: Job, now: datetime, *, acting: bool) -> dict[str, Any]:
         "figures": _figures(job, now),
         "order_rows": _order(job),
         "lease_rows": _lease(job, now),
+        "half_done_rows": _half_done(job),
         "preflight": _preflight(job.preflight),
         "verified_rows": _verified(job.verified),
         "damaged": list((job.verified or {}).get("damaged", []))[:DAMAGED_SHOWN],
@@ -66,6 +67,9 @@ def _verbs(job: Job) -> list[Button]:
         buttons.append(Button("Retry", job_verbs.verb(job, "retry"), "replay"))
     if job.state == Job.State.FAILED and job.dismissed_at is None:
         buttons.append(Button("Dismiss", job_verbs.verb(job, "dismiss"), "visibility_off"))
+    left = half_done.of(job)
+    if left is not None and left.asked_at is None:
+        buttons.append(Button("Delete half-done files", job_verbs.verb(job, "forget"), "delete_sweep", danger=True))
     if job.type == wire.ACQUIRE and job.state not in Job.ACTIVE:
         words = "Order it now" if job.preflight_only else "Order again"
         buttons.append(Button(words, f"{reverse('admin:artifacts_job_add')}?again={job.pk}", "download"))
@@ -136,6 +140,22 @@ def _lease(job: Job, now: datetime) -> list[Row]:
     if job.dismissed_at is not None:
         rows.append(Row("Dismissed", f"by {job.dismissed_by}", at=job.dismissed_at))
     return rows
+
+
+def _half_done(job: Job) -> list[Row]:
+    """What it left on its node's disk, and what becomes of that."""
+    left = half_done.of(job)
+    if left is None:
+        return []
+    measured = size(left.bytes) if left.bytes is not None else "not measured"
+    if left.gone_at is not None:
+        return [
+            Row("Deleted", f"{measured}, asked by {left.asked_by}", "Its agent's word lacked them", at=left.gone_at)
+        ]
+    rows = [Row("On the disk", measured, "What their deletion frees, as its agent told last")]
+    if left.asked_at is not None:
+        return [*rows, Row("To be deleted", f"asked by {left.asked_by}", at=left.asked_at)]
+    return [*rows, Row("Kept for another try", "deleted", at=half_done.kept_until(job, left))]
 
 
 def _preflight(told: dict[str, Any] | None) -> list[tuple[str, str, str]]:

@@ -18,7 +18,7 @@ from artifacts.admin.flags import of_root
 from artifacts.admin.progress import bar
 from artifacts.admin.subjects import SubjectAdmin, link, list_of, name
 from artifacts.capacity import Capacity
-from artifacts.models import Artifact, Job, StorageRoot
+from artifacts.models import Artifact, HalfDone, Job, StorageRoot
 from nodes.admin.access import clock, may_act
 from nodes.admin.rows import Button, Row
 from nodes.markup import badge, when
@@ -31,6 +31,7 @@ TONES = {
     StorageRoot.State.RETIRED: "neutral",
 }
 SHOWN = 10
+HALF_DONE_SHOWN = 50
 
 
 def state(root: StorageRoot) -> SafeString:
@@ -113,6 +114,7 @@ class StorageRootAdmin(SubjectAdmin):
             "registered_rows": _registered(subject),
             "share": share,
             "level": room.level(share),
+            "half_done": tables.half_done(_half_done(subject), now),
             "jobs": tables.jobs(jobs[:SHOWN], now, with_node=False),
             "jobs_url": list_of(Job, root=subject.pk) if len(jobs) > SHOWN else "",
             "artifacts": tables.artifacts(artifacts[:SHOWN], now, with_node=False),
@@ -182,6 +184,12 @@ def _verbs(root: StorageRoot) -> list[Button]:
 def _gone(root: StorageRoot) -> dict[str, str]:
     """The filter under which the artifacts of a retired root are listed."""
     return {"state": standing.GONE} if root.state == StorageRoot.State.RETIRED else {}
+
+
+def _half_done(root: StorageRoot) -> list[HalfDone]:
+    """What can be deleted by its job's page; nobody would do so on a retired root or node."""
+    retired = root.state == StorageRoot.State.RETIRED or root.node.retired_at is not None
+    return [] if retired else list(listed.half_done().filter(root=root)[:HALF_DONE_SHOWN])
 
 
 def _order_url(root: StorageRoot) -> str:

@@ -12,7 +12,8 @@ from artifacts import remedies, standing
 from artifacts.admin import progress
 from artifacts.admin.flags import does
 from artifacts.admin.subjects import link
-from artifacts.models import Artifact, Job, QuarantinedFile
+from artifacts.half_done import kept_until
+from artifacts.models import Artifact, HalfDone, Job, QuarantinedFile
 from nodes.markup import badge, chip, when
 from nodes.wording import DASH, size
 
@@ -97,6 +98,19 @@ def artifacts(listed: Iterable[Artifact], now: datetime, *, with_node: bool = Tr
     ]
     headers = ["Artifact", "Commit", "State", *(["Node"] if with_node else []), "Size", "Published", "Verified"]
     return Table(headers, rows)
+
+
+def half_done(lying: Iterable[HalfDone], now: datetime) -> Table:
+    """What jobs left half done in a root, and until when it stays."""
+    rows = []
+    for left in lying:
+        until = kept_until(left.job, left)
+        stays = format_html("until {}", when(until, now)) if until else chip("to be deleted", "info", "As asked")
+        job = format_html(
+            '{}<span class="mf-line mf-subtle">{}</span>', link(left.job, left.job.repo_id), left.job.revision[:40]
+        )
+        rows.append([job, job_state(left.job, now), size(left.bytes) if left.bytes is not None else DASH, stays])
+    return Table(["Job", "State", "Room", "Kept"], rows)
 
 
 def quarantined(files: Iterable[QuarantinedFile], now: datetime) -> Table:

@@ -352,12 +352,12 @@ def test_an_earlier_order_that_is_none_is_passed_over(mara: Client, asked: str) 
 
 def test_cancel_and_retry(mara: Client, root: StorageRoot, now: datetime) -> None:
     job = a_job(root, now)
-    assert "what was fetched is deleted" in words(mara.get(verb(job, "cancel")))
+    assert "What was fetched is kept for a while: a retry goes on with it" in words(mara.get(verb(job, "cancel")))
     assert mara.post(verb(job, "cancel"), {"reason": "wrong one"}).status_code == 302
     assert "reason: wrong one" in words(mara.get(page_of(job)))
     job.refresh_from_db()
     assert (job.state, job.cancelled_by) == ("cancelled", "mara")
-    assert "One that was cancelled begins anew." in words(mara.get(verb(job, "retry")))
+    assert "Nothing half done is known to be left of it: it begins anew." in words(mara.get(verb(job, "retry")))
     assert mara.post(verb(job, "retry"), {}).status_code == 302
     job.refresh_from_db()
     assert job.state == "queued"
