@@ -104,6 +104,7 @@ def acquire(task: Task, order: wire.AcquireOrder) -> wire.Result:
         bytes_reused=tally.bytes_reused,
         now=tools.now(),
         step=lambda _: task.still(),
+        known=task.known,
     )
     return task.succeeded(published=published)
 
@@ -153,7 +154,7 @@ def _here_already(task: Task, order: wire.AcquireOrder, plan: Plan) -> wire.Publ
     if there is None or not order.reread:
         return there
     task.tally.phase, counted = "verify", task.tally.bytes_done
-    found = publish.present(plan, task.root, thorough=True, brake=task.brake, tally=task.tally)
+    found = publish.present(plan, task.root, thorough=True, brake=task.brake, tally=task.tally, known=task.known)
     if found is None:
         task.tally.add(done=counted - task.tally.bytes_done)  # it is damaged: all of it comes anew
     return found
@@ -196,6 +197,7 @@ def _reuse(
         tally=task.tally,
         still=task.still,
         copies=copies,
+        known=task.known,
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from agent import wire
 from agent.acquire.disk.held import Held
+from agent.acquire.disk.known import Known
 from agent.acquire.disk.quarantine import Quarantine
 from agent.acquire.fetching.pace import Pace
 from agent.acquire.hub.source import Source
@@ -37,6 +38,7 @@ class Task:
     notes: Notes
     tell: Callable[[], None]  # returns when the control plane has answered what the tally says
     held: Held
+    known: Known = field(default_factory=Known)
 
     def still(self) -> None:
         """Raises ``Failed`` where the root is no longer what was approved."""

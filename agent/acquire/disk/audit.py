@@ -8,7 +8,8 @@ import msgspec
 
 from agent import wire
 from agent.acquire import places
-from agent.acquire.disk import digests, manifest
+from agent.acquire.disk import manifest
+from agent.acquire.disk.known import Known
 from agent.acquire.disk.manifest import Manifest
 from agent.acquire.disk.paths import Tree
 from agent.acquire.terms import Brake, PlannedFile, Tally
@@ -41,8 +42,17 @@ def verify(order: wire.VerifyOrder, *, root: Path, brake: Brake, tally: Tally) -
     return wire.Verified(files=len(listed.files), bytes=listed.bytes, damaged=damaged[:_MOST_TOLD])
 
 
-def intact(tree: Tree, path: str, file: PlannedFile, *, brake: Brake | None = None, tally: Tally | None = None) -> bool:
-    """Whether the planned bytes lie at that path below the root, read whole; ``tally`` counts what was read."""
+def intact(
+    tree: Tree,
+    path: str,
+    file: PlannedFile,
+    *,
+    brake: Brake | None = None,
+    tally: Tally | None = None,
+    known: Known | None = None,
+) -> bool:
+    """Whether the planned bytes lie at that path below the root, read whole; ``tally`` counts what was read, ``known``
+    notes what was found."""
 
     def read_on(count: int) -> None:
         if tally is not None:
@@ -54,7 +64,7 @@ def intact(tree: Tree, path: str, file: PlannedFile, *, brake: Brake | None = No
         only_damage(error)
         return False
     try:
-        return digests.of(fd, file, brake=brake, read_on=read_on) == file.digest
+        return (known or Known()).read(fd, file, brake=brake, read_on=read_on)
     except OSError as error:
         only_damage(error)
         return False

@@ -13,6 +13,7 @@ import msgspec
 from agent import wire
 from agent.acquire import places
 from agent.acquire.disk import access, audit, manifest, remove
+from agent.acquire.disk.known import Known
 from agent.acquire.disk.paths import Tree
 from agent.acquire.plan import shown
 from agent.acquire.terms import Brake, Failed, Plan, PlannedFile, Tally
@@ -33,16 +34,18 @@ def publish(
     bytes_reused: int,
     now: datetime,
     step: Step = lambda _: None,
+    known: Known | None = None,
 ) -> wire.Published:
     """Publish ``partial/snapshot``, every file of which was verified before.
 
     Broken off anywhere, either nothing is published or the whole; a second call finishes. Where the same snapshot lies
-    already, whole, it is left; where a damaged one lies, this one takes its place.
+    already, whole, it is left; where a damaged one lies, this one takes its place. What the job has read there is
+    ``known``.
     """
     job = places.PARTIAL + "/" + partial.name
     ready, target = f"{job}/{places.SNAPSHOT}", plan.snapshot
     with places.writing(root, "publishing the snapshot"), Tree(root) as tree:
-        found = _found(tree, plan, thorough=True)
+        found = _found(tree, plan, thorough=True, known=known or Known())
         if found is None:
             content = manifest.render(plan, order, now)
             _prepare(tree, ready, plan, content, step)
@@ -86,11 +89,18 @@ def _volume(fd: int) -> tuple[str, int]:
 
 
 def present(
-    plan: Plan, root: Path, *, thorough: bool = False, brake: Brake | None = None, tally: Tally | None = None
+    plan: Plan,
+    root: Path,
+    *,
+    thorough: bool = False,
+    brake: Brake | None = None,
+    tally: Tally | None = None,
+    known: Known | None = None,
 ) -> wire.Published | None:
-    """The snapshot, if it lies published already: by manifest and sizes; ``thorough`` reads every byte of it."""
+    """The snapshot, if it lies published already: by manifest and sizes; ``thorough`` reads every byte of it, until one
+    is wrong, and ``known`` notes what was found."""
     with places.writing(root, "looking for the snapshot"), Tree(root) as tree:
-        return _found(tree, plan, thorough=thorough, brake=brake, tally=tally)
+        return _found(tree, plan, thorough=thorough, brake=brake, tally=tally, known=known or Known())
 
 
 def let_read(plan: Plan, root: Path) -> None:
@@ -100,7 +110,7 @@ def let_read(plan: Plan, root: Path) -> None:
 
 
 def _found(
-    tree: Tree, plan: Plan, *, thorough: bool, brake: Brake | None = None, tally: Tally | None = None
+    tree: Tree, plan: Plan, *, thorough: bool, known: Known, brake: Brake | None = None, tally: Tally | None = None
 ) -> wire.Published | None:
     try:
         with tree.folder(plan.snapshot):
@@ -109,7 +119,7 @@ def _found(
         return None  # a link on the way to it, or in its place, is told: nothing could be published there
     try:
         listed, _, digest = manifest.read(tree, plan.snapshot)
-        whole = listed.is_of(plan) and all(_stands(tree, f"{plan.snapshot}/{file.path}", file) for file in plan.files)
+        whole = listed.is_of(plan) and all(_stands(tree, plan, file, known) for file in plan.files)
     except (ValueError, msgspec.MsgspecError):
         return None
     except OSError as error:
@@ -118,7 +128,7 @@ def _found(
     if not whole:
         return None
     for file in plan.files if thorough else ():
-        if not audit.intact(tree, f"{plan.snapshot}/{file.path}", file, brake=brake, tally=tally):
+        if not audit.intact(tree, f"{plan.snapshot}/{file.path}", file, brake=brake, tally=tally, known=known):
             return None
     return wire.Published(
         snapshot=plan.snapshot,
@@ -130,9 +140,12 @@ def _found(
     )
 
 
-def _stands(tree: Tree, path: str, file: PlannedFile) -> bool:
-    there = tree.stat(path)
-    return there is not None and stat.S_ISREG(there.st_mode) and there.st_size == file.size
+def _stands(tree: Tree, plan: Plan, file: PlannedFile, known: Known) -> bool:
+    """Whether it lies there with its size, and nobody knows better."""
+    there = tree.stat(f"{plan.snapshot}/{file.path}")
+    if there is None or not stat.S_ISREG(there.st_mode) or there.st_size != file.size:
+        return False
+    return known.right(file, there) is not False
 
 
 def _prepare(tree: Tree, ready: str, plan: Plan, content: bytes, step: Step) -> None:

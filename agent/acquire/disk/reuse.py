@@ -10,6 +10,7 @@ from pathlib import Path
 
 from agent.acquire import places
 from agent.acquire.disk import digests
+from agent.acquire.disk.known import Known
 from agent.acquire.disk.paths import Tree
 from agent.acquire.terms import Brake, Plan, PlannedFile, Tally
 
@@ -32,11 +33,12 @@ def take_all(
     tally: Tally,
     still: Callable[[], None],
     copies: bool,
+    known: Known | None = None,
 ) -> tuple[list[str], Candidates]:
     """Bring what can be brought to ``folder``; the names that came, and what is left to be copied.
 
     What lies there already is left: an earlier run's files are proven by the fetch. Without ``copies`` no byte is
-    written, so that it takes no room.
+    written, so that it takes no room. What the job has read whole is ``known``, and not read again to be linked.
     """
     taken: list[str] = []
     left: dict[str, list[Path]] = {}
@@ -47,7 +49,7 @@ def take_all(
         for source in candidates[file.path]:
             brake.check()
             still()
-            came = take(file, source, target, brake, tally, root=root, copies=copies)
+            came = take(file, source, target, brake, tally, root=root, copies=copies, known=known)
             if came:
                 taken.append(file.path)
                 left.pop(file.path, None)
@@ -58,7 +60,15 @@ def take_all(
 
 
 def take(
-    file: PlannedFile, source: Path, target: Path, brake: Brake, tally: Tally, *, root: Path, copies: bool = True
+    file: PlannedFile,
+    source: Path,
+    target: Path,
+    brake: Brake,
+    tally: Tally,
+    *,
+    root: Path,
+    copies: bool = True,
+    known: Known | None = None,
 ) -> bool | None:
     """Bring ``source`` to ``target``, a path below ``root``; False where its bytes are not the planned ones.
 
@@ -70,14 +80,17 @@ def take(
     except OSError:
         return False
     counted = _Counted(tally)
+    right = known.right(file, os.fstat(fd)) if known is not None else None
     goal = str(target.relative_to(root))
     folder = goal.rpartition("/")[0]
     try:
+        if right is False:
+            return False
         with Tree(root) as tree:
             tree.mkdirs(folder)
             temporary = f"{folder}/.taking-{secrets.token_hex(8)}"
             try:
-                taken = _link(tree, fd, file, source, temporary, brake, counted)
+                taken = _link(tree, fd, file, source, temporary, brake, counted, right=right is True)
                 if taken is None:
                     if not copies:
                         return None
@@ -136,9 +149,17 @@ def _ours(fd: int, source: Path, root: Path) -> bool:
 
 
 def _link(
-    tree: Tree, fd: int, file: PlannedFile, source: Path, temporary: str, brake: Brake, counted: _Counted
+    tree: Tree,
+    fd: int,
+    file: PlannedFile,
+    source: Path,
+    temporary: str,
+    brake: Brake,
+    counted: _Counted,
+    *,
+    right: bool,
 ) -> bool | None:
-    """None where it is not ours or the file system does not link."""
+    """None where it is not ours or the file system does not link; what is known to be ``right`` is not read again."""
     if not _ours(fd, source, tree.root):
         return None
     try:
@@ -148,7 +169,11 @@ def _link(
             return None
         raise
     made = tree.stat(temporary)
-    return made is not None and os.path.samestat(made, os.fstat(fd)) and _proven(fd, file, brake, counted)
+    if made is None or not os.path.samestat(made, os.fstat(fd)):
+        return False
+    if right:
+        counted.read_on(file.size)
+    return right or _proven(fd, file, brake, counted)
 
 
 def _copy(tree: Tree, fd: int, file: PlannedFile, temporary: str, brake: Brake, counted: _Counted) -> bool:
