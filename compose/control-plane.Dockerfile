@@ -55,10 +55,7 @@ EXPOSE 8000
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
     CMD ["python", "-ISB", "compose/healthy.py", "web"]
-# More threads than cores: a client that sends or reads slowly holds one of them, and must not hold them all.
-CMD ["granian", "--interface", "wsgi", "--host", "0.0.0.0", "--port", "8000", "--http", "1", "--no-ws", \
-     "--workers", "2", "--blocking-threads", "8", "--respawn-failed-workers", "--workers-kill-timeout", "5", \
-     "--log-level", "warning", "modelforge.wsgi:application"]
+CMD ["python", "-m", "modelforge.web", "--host", "0.0.0.0", "--port", "8000"]
 
 ARG VERSION=0.1.0
 ARG REVISION=unknown

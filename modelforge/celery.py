@@ -1,6 +1,5 @@
 """The Celery app and its schedule of short periodic work; two schedulers at once do no harm."""
 
-import os
 import warnings
 from datetime import timedelta
 
@@ -10,7 +9,9 @@ from celery.signals import setup_logging, worker_ready
 from django.conf import settings
 from django.utils.log import configure_logging
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "modelforge.settings")
+from modelforge.configured import settings_or_end
+
+settings_or_end()
 # Celery warns of root because of pickled tasks; here a task is JSON, and whether `make up` runs as root is the user's.
 warnings.filterwarnings("ignore", message="You're running the worker with superuser privileges")
 

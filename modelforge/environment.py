@@ -67,10 +67,9 @@ class Environment:
         return list(default) if value is None else [part.strip() for part in value.split(",") if part.strip()]
 
     def path(self, name: str, default: Path) -> Path:
-        """A folder, made where it is missing."""
-        path = Path(self.raw(name) or default)
-        path.mkdir(parents=True, exist_ok=True)
-        return path
+        """A folder that can be written, made where it is missing; the default lies in the var folder."""
+        value = self.raw(name)
+        return folder(name, Path(value)) if value else folder(VAR, default)
 
     def secret(self, name: str, *, minimum: int = 32, required: bool = True) -> str:
         """A secret of at least ``minimum`` characters; where it is required and unset, one is made and kept (0600)."""
@@ -82,11 +81,17 @@ class Environment:
         return value
 
     def _kept(self, name: str) -> str:
-        path = self.var / name.removeprefix("MODELFORGE_").lower().replace("_", "-")
+        path = folder(VAR, self.var) / name.removeprefix("MODELFORGE_").lower().replace("_", "-")
         try:
+            return self._kept_in(path)
+        except OSError as fault:
+            raise ImproperlyConfigured(
+                f"{path} cannot be read and made by uid {os.geteuid()}: {fault.strerror}. Mend that, or set {name}."
+            ) from fault
+
+    def _kept_in(self, path: Path) -> str:
+        with contextlib.suppress(FileNotFoundError):
             return path.read_text(encoding="ascii").strip()
-        except FileNotFoundError:
-            self.var.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=self.var, encoding="ascii", prefix=".new-") as file:  # 0600
             file.write(secrets.token_urlsafe(48) + "\n")
             file.flush()
@@ -97,7 +102,8 @@ class Environment:
 
     def database(self, name: str, default: str) -> dict[str, Any]:
         """A database by its URL: SQLite in WAL with immediate transactions, PostgreSQL with lasting connections."""
-        url = self.raw(name) or default
+        value = self.raw(name)
+        url = value or default
         config: dict[str, Any] = dict(environ.Env.db_url_config(url))
         if not config.get("ENGINE", "").endswith(("sqlite3", "postgresql")):
             raise ImproperlyConfigured(
@@ -106,7 +112,7 @@ class Environment:
         config["CONN_MAX_AGE"] = None
         config["CONN_HEALTH_CHECKS"] = True
         if config["ENGINE"].endswith("sqlite3"):
-            Path(config["NAME"]).parent.mkdir(parents=True, exist_ok=True)
+            _can_hold(name if value else VAR, Path(config["NAME"]))
             config["OPTIONS"] = {
                 "transaction_mode": "IMMEDIATE",
                 "timeout": 8,  # seconds; an agent waits ten for its answer, and shall hear 503
@@ -135,12 +141,47 @@ class Environment:
         return found
 
 
+def folder(name: str, path: Path) -> Path:
+    """The folder that a variable names, made where it is missing.
+
+    Raises:
+        ImproperlyConfigured: it is none, or this process cannot write there.
+    """
+    uid, fault = os.geteuid(), ""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        fault = "a file stands there"
+    except OSError as error:
+        fault = error.strerror or str(error)
+    if not fault and not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+        fault = "Permission denied"
+    if fault:
+        raise ImproperlyConfigured(
+            f"{name}: {path} is no folder that uid {uid} can write ({fault}). Mend its rights (chown {uid}), "
+            f"or let {name} name another."
+        )
+    return path
+
+
+def _can_hold(name: str, file: Path) -> None:
+    """A SQLite file, or one that is yet to be made: it is written, and others are made beside it."""
+    if str(file).startswith((":memory:", "file:")):
+        return
+    folder(name, file.parent)
+    if file.exists() and not (file.is_file() and os.access(file, os.R_OK | os.W_OK)):
+        raise ImproperlyConfigured(
+            f"{name}: {file} is no file that uid {os.geteuid()} can read and write. Mend its rights, or name another."
+        )
+
+
 PREFIX = "MODELFORGE_"
+VAR = "MODELFORGE_VAR_DIR"
 OF_OTHERS = ("MODELFORGE_AGENT_", "MODELFORGE_TEST_")
 """The agent's names, which may stand in the same .env, and the test suite's."""
-ELSEWHERE = {"MODELFORGE_VAR_DIR", "MODELFORGE_HF_TOKEN", "MODELFORGE_HF_TOKEN_FILE"}
+ELSEWHERE = {VAR, "MODELFORGE_HF_TOKEN", "MODELFORGE_HF_TOKEN_FILE"}
 
 
 def read(base: Path) -> Environment:
     """The environment of this process; ``MODELFORGE_VAR_DIR`` (default ``var/``) holds what the control plane keeps."""
-    return Environment(Path(os.environ.get("MODELFORGE_VAR_DIR") or base / "var"))
+    return Environment(Path(os.environ.get(VAR) or base / "var"))

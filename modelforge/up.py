@@ -27,6 +27,7 @@ except ImportError as fault:
     fail(f"{fault}: the environment is damaged. Make it anew with: make clean && make up")
 
 from modelforge.children import Child
+from modelforge.environment import VAR, folder
 
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 90.0  # seconds for everything to be healthy
@@ -123,8 +124,8 @@ def _settle_environment(var: Path, url: str, host: str) -> None:
     environ.setdefault(
         "MODELFORGE_ALLOWED_HOSTS", f"localhost,127.0.0.1,[::1],{socket.gethostname()},{address.name(host)}"
     )
-    (var / "static").mkdir(exist_ok=True)
-    (var / "log").mkdir(exist_ok=True)
+    for name in ("static", "log"):
+        folder(VAR, var / name)
     if environ.get("MODELFORGE_OPERATOR_API_KEY") or environ.get("MODELFORGE_OPERATOR_API_KEY_FILE"):
         return
     kept = var / "admin-token"
@@ -134,16 +135,11 @@ def _settle_environment(var: Path, url: str, host: str) -> None:
 
 
 def _processes(var: Path, host: str, port: int) -> list[Child]:
-    """Web, worker and scheduler, each a child of its own, so that whichever dies is noticed and started again.
-
-    Web has threads to spare: a client that sends or reads slowly holds one of them, and must not hold them all.
-    """
-    web = ["granian", "--interface", "wsgi", "--host", host, "--port", str(port), "--http", "1", "--no-ws"]
-    web += ["--workers", "2", "--blocking-threads", "8", "--respawn-failed-workers", "--workers-kill-timeout", "5"]
+    """Web, worker and scheduler, each a child of its own, so that whichever dies is noticed and started again."""
+    web = ["modelforge.web", "--host", host, "--port", str(port)]
     celery = ["celery", "--quiet", "--app", "modelforge.celery"]
     worker = [*celery, "worker", "--pool", "solo"]
     worker += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
-    web += ["--log-level", "warning", "modelforge.wsgi:application"]
     commands = {"web": web, "worker": worker, "scheduler": [*celery, "beat"]}
     # The Hub's token is the agent's alone.
     environment = {name: text for name, text in os.environ.items() if not name.startswith("MODELFORGE_HF_TOKEN")}

@@ -1,14 +1,13 @@
 """The WSGI application that the web server loads."""
 
-import os
 from datetime import UTC, datetime
 
 from django.core.wsgi import get_wsgi_application
 
 from modelforge.bodies import whole
+from modelforge.configured import settings_or_end
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "modelforge.settings")
-
+settings_or_end()
 application = whole(get_wsgi_application())
 
 from modelforge.waking import wake  # noqa: E402 - needs the apps that the line above loads

@@ -1,13 +1,14 @@
 """The control plane's variables: each fault is told with its remedy, and secrets may come from files."""
 
 import os
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from modelforge.environment import Environment
+from modelforge.environment import Environment, folder
 
 NAME = "MODELFORGE_SECRET_KEY"
 
@@ -112,3 +113,72 @@ def test_an_address_of_no_database_is_told_with_the_two_forms(
     monkeypatch.setenv("MODELFORGE_DATABASE_URL", url)
     with pytest.raises(ImproperlyConfigured, match="postgresql://"):
         env.database("MODELFORGE_DATABASE_URL", "sqlite:///x")
+
+
+QUEUE = "MODELFORGE_QUEUE_DIR"
+NOBODY = 65534
+
+
+def test_a_folder_is_made_with_all_above_it(env: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(QUEUE, str(env.var / "deep" / "queue"))
+    assert env.path(QUEUE, env.var / "queue").is_dir()
+
+
+@pytest.mark.parametrize("below", ["", "below/it"], ids=["a-file", "below-a-file"])
+def test_a_file_where_a_folder_is_wanted_is_told_by_its_variable(
+    below: str, env: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv(QUEUE, str(tmp_path / "file" / below))
+    with pytest.raises(ImproperlyConfigured, match=f"{QUEUE}: .*a file stands there.*let {QUEUE} name another"):
+        env.path(QUEUE, env.var / "queue")
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda env: env.path(QUEUE, env.var / "queue"),
+        lambda env: env.secret(NAME),
+        lambda env: env.database("MODELFORGE_DATABASE_URL", f"sqlite:///{env.var}/modelforge.sqlite3"),
+    ],
+    ids=["queue", "secret-key", "database"],
+)
+def test_what_lies_in_the_var_folder_is_told_by_that(use: Callable[[Environment], object], env: Environment) -> None:
+    env.var.touch()
+    with pytest.raises(ImproperlyConfigured, match=r"^MODELFORGE_VAR_DIR: "):
+        use(env)
+    env.var.unlink()
+    use(env)
+
+
+def test_a_database_that_is_a_folder_is_told(env: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODELFORGE_DATABASE_URL", f"sqlite:///{env.var}")
+    env.var.mkdir()
+    with pytest.raises(ImproperlyConfigured, match=r"^MODELFORGE_DATABASE_URL: .*is no file that uid"):
+        env.database("MODELFORGE_DATABASE_URL", "sqlite:///x")
+
+
+def test_a_kept_key_that_is_a_folder_is_told_with_both_remedies(env: Environment) -> None:
+    (env.var / "secret-key").mkdir(parents=True)
+    with pytest.raises(ImproperlyConfigured, match=f"secret-key cannot be read.*or set {NAME}"):
+        env.secret(NAME)
+
+
+@pytest.mark.parametrize("path", ["/usr", "/usr/none"], ids=["there", "to-be-made"])
+def test_a_folder_of_somebody_else_is_told_with_the_uid(path: str) -> None:
+    """In a process of its own, which may give up root's rights."""
+    reads, writes = os.pipe()
+    child = os.fork()
+    if child == 0:
+        if os.geteuid() == 0:
+            os.setuid(NOBODY)
+        try:
+            folder(QUEUE, Path(path))
+        except ImproperlyConfigured as fault:
+            os.write(writes, str(fault).encode())
+        os._exit(0)
+    os.close(writes)
+    with os.fdopen(reads) as told:
+        uid = NOBODY if os.geteuid() == 0 else os.geteuid()
+        assert told.read().startswith(f"{QUEUE}: {path} is no folder that uid {uid} can write (Permission denied).")
+    os.waitpid(child, 0)

@@ -54,6 +54,8 @@ def test_a_port_that_is_none_is_refused(port: str, tmp_path: Path) -> None:
         ("MODELFORGE_OPERATOR_API_KEY", "hunter2", "MODELFORGE_OPERATOR_API_KEY has 7 characters"),
         ("MODELFORGE_OPERATOR_API_KEY_FILE", "/nowhere/key", "names a file that cannot be read"),
         ("MODELFORGE_SWEEP_INTERVAL_SECONDS", "often", "say a whole number from 1 to 60"),
+        ("MODELFORGE_QUEUE_DIR", "/dev/null/queue", "MODELFORGE_QUEUE_DIR: /dev/null/queue is no folder that"),
+        ("MODELFORGE_DATABASE_URL", "sqlite:////dev/null/x", "MODELFORGE_DATABASE_URL: /dev/null is no folder that"),
     ],
 )
 def test_a_fault_of_the_configuration_is_one_line(name: str, text: str, told: str, tmp_path: Path) -> None:
@@ -62,6 +64,15 @@ def test_a_fault_of_the_configuration_is_one_line(name: str, text: str, told: st
     assert told in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert "hunter2" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", ["static", "log"])
+def test_a_file_in_the_way_of_what_make_up_keeps_is_one_line(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).touch()
+    done = start(tmp_path, free_port())
+    assert done.returncode == 78
+    assert f"MODELFORGE_VAR_DIR: {tmp_path / name} is no folder" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
 
 
 def test_a_database_that_is_not_there_is_told_without_a_traceback(tmp_path: Path) -> None:
