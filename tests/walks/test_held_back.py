@@ -1,4 +1,4 @@
-"""A node that tells too much is held back: heard all along, its job goes on, its claims wait and go on by themselves."""
+"""A node that tells too much is held back: heard all along, its job goes on, its claims wait, then go on again."""
 
 import json
 import time
