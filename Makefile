@@ -1,4 +1,5 @@
-# What a stranger needs: `make up` and `make test`. Everything runs from .venv, which bootstrap.py makes and completes.
+# What a stranger needs: `make up` and `make test`. Everything runs from .venv (or MODELFORGE_VENV), which bootstrap.py
+# makes and completes.
 
 PYTHON ?= python3
 PORT ?= 8000
@@ -63,6 +64,7 @@ bench: tools
 lock: tools
 	@$(BIN)/python -m modelforge.lock
 
-clean:
-	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+clean: python
+	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	@$(BOOTSTRAP) clean

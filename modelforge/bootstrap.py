@@ -1,7 +1,7 @@
 """Makes or completes the virtual environment in .venv, then goes on in it; runs on any python3, standard library only.
 
     python3 -I modelforge/bootstrap.py run    what `make up` needs, then `python -m modelforge.up`
-    python3 -I modelforge/bootstrap.py tools  what `make test` and `make check` need on top
+    python3 -I modelforge/bootstrap.py tools  what `make test` and `make check` need on top; clean: removes it again
 
 The environment is stamped with the hashes of the requirement files that it was made from, and with a few files of each
 package: a second start only compares, and installs again what was damaged.
@@ -24,8 +24,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ENVIRONMENT = os.environ.get("MODELFORGE_VENV") or os.path.join(ROOT, ".venv")
 PYTHON = os.path.join(ENVIRONMENT, "bin", "python")
 STAMP = os.path.join(ENVIRONMENT, "modelforge-stamp.json")
-RUN = ("requirements.txt", "agent/requirements.txt")
-TOOLS = ("tests/requirements.txt",)  # holds all of RUN, at the same versions
+RUN, TOOLS = ("requirements.txt", "agent/requirements.txt"), ("tests/requirements.txt",)  # TOOLS holds all of RUN
 
 
 def say(text):  # type: (str) -> None
@@ -106,9 +105,8 @@ def packages():  # type: () -> dict[str, list[str]]
             if folder not in ("..", "__pycache__", name):
                 chosen.setdefault(folder, path)
         files = [os.path.join(name, "METADATA")] + sorted(chosen.values())
-        found[os.path.relpath(note, ENVIRONMENT)] = [
-            os.path.relpath(os.path.join(site, path), ENVIRONMENT) for path in files
-        ]
+        files = [os.path.relpath(os.path.join(site, path), ENVIRONMENT) for path in files]
+        found[os.path.relpath(note, ENVIRONMENT)] = files
     return found
 
 
@@ -121,39 +119,47 @@ def damaged(stamp):  # type: (dict[str, dict[str, object]]) -> list[str]
     ]
 
 
-def runs():  # type: () -> bool
-    """Whether the environment's Python is there, works, and is new enough: it may have been removed by an upgrade."""
-    probe = [PYTHON, "-IS", "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]
+def works(*arguments):  # type: (str) -> bool
+    """Whether the environment's Python is there and does this."""
     try:
-        return subprocess.call(probe, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) == 0
+        return subprocess.call((PYTHON,) + arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) == 0
     except OSError:
         return False
+
+
+def runs():  # type: () -> bool
+    """Whether it is new enough, too: an upgrade may have removed it."""
+    return works("-IS", "-c", "import sys; sys.exit(sys.version_info < (3, 11))")
 
 
 def make(files):  # type: (tuple[str, ...]) -> None
     """Make the environment, or complete one that was left half made or is out of date."""
     can_make_environments()
-    if not runs() or not has_pip():
-        half = os.path.exists(ENVIRONMENT)
-        say("%s the virtual environment in %s" % ("Making anew" if half else "Making", ENVIRONMENT))
-        command = [sys.executable, "-I", "-m", "venv", "--clear", ENVIRONMENT]
-        code, lines = told(command)
+    if not runs() or not works("-I", "-m", "pip", "--version"):  # an interrupted making may have left none
+        what = "Making anew" if os.path.exists(ENVIRONMENT) else "Making"
+        say("%s the virtual environment in %s" % (what, ENVIRONMENT))
+        folder("empty")
+        code, lines = told([sys.executable, "-I", "-m", "venv", ENVIRONMENT])
         if code != 0:
             fail("".join(lines) + "The environment could not be made. Is the disk full, or %s read-only?" % ROOT)
     if os.path.exists(STAMP):
         os.remove(STAMP)
     for name in files:
         install(name)
-    write_command("modelforge-agent", "agent")
+    write_agents_command()
     with open(STAMP + ".new", "w") as file:
         json.dump({"made_from": wanted(RUN + files), "packages": packages()}, file, indent=1, sort_keys=True)
     os.rename(STAMP + ".new", STAMP)
 
 
-def has_pip():  # type: () -> bool
-    """Whether pip works there; an interrupted making may have left none."""
-    probe = [PYTHON, "-I", "-m", "pip", "--version"]
-    return subprocess.call(probe, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) == 0
+def folder(act):  # type: (str) -> None
+    """``empty`` or ``remove`` the environment's folder; somebody else's files in it are never touched."""
+    sys.path.insert(0, ROOT)
+    from modelforge.premises import Premises  # noqa: PLC0415 - as below
+
+    fault = getattr(Premises(ENVIRONMENT, os.path.join(ROOT, ".venv")), act)()
+    if fault:
+        fail(fault)
 
 
 def install(name):  # type: (str) -> None
@@ -195,11 +201,11 @@ def told(command, total=0):  # type: (list[str], int) -> tuple[int, list[str]]
         raise
 
 
-def write_command(name, module):  # type: (str, str) -> None
-    """A script in the environment's bin/ that starts a module of this folder."""
-    path = os.path.join(ENVIRONMENT, "bin", name)
+def write_agents_command():  # type: () -> None
+    """A script in the environment's bin/ that starts the agent of this folder."""
+    path = os.path.join(ENVIRONMENT, "bin", "modelforge-agent")
     with open(path, "w") as file:
-        file.write('#!/bin/sh\nPYTHONPATH=%s exec %s -m %s "$@"\n' % (shlex.quote(ROOT), shlex.quote(PYTHON), module))
+        file.write('#!/bin/sh\nPYTHONPATH=%s exec %s -m agent "$@"\n' % (shlex.quote(ROOT), shlex.quote(PYTHON)))
     os.chmod(path, 0o755)
 
 
@@ -222,16 +228,15 @@ def complete(files):  # type: (tuple[str, ...]) -> None
 
 def main():  # type: () -> None
     """Compare, make what is missing, go on."""
-    kinds = {"run": RUN, "tools": TOOLS}
-    if len(sys.argv) != 2 or sys.argv[1] not in kinds:
-        fail("Say what the environment is for: run, or tools.")
+    if len(sys.argv) != 2 or sys.argv[1] not in ("run", "tools", "clean"):
+        fail("Say what to do: run, tools or clean.")
     new_enough_or_go_on_with_a_newer()
     var = os.path.join(ROOT, "var")
     try:
         os.makedirs(var, mode=0o700, exist_ok=True)
         with open(os.path.join(var, "bootstrap.lock"), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # two commands at once make one environment
-            complete(kinds[sys.argv[1]])
+            folder("remove") if sys.argv[1] == "clean" else complete(RUN if sys.argv[1] == "run" else TOOLS)
     except KeyboardInterrupt:
         sys.stderr.write("\nInterrupted. Run the command again: it goes on where it was.\n")
         sys.exit(130)
