@@ -3,6 +3,7 @@
 import contextlib
 import difflib
 import os
+import re
 import secrets
 import tempfile
 from collections.abc import Sequence
@@ -65,6 +66,13 @@ class Environment:
         """Comma-separated texts."""
         value = self.raw(name)
         return list(default) if value is None else [part.strip() for part in value.split(",") if part.strip()]
+
+    def header(self, name: str, default: str) -> str:
+        """The name of an HTTP header."""
+        value = self.raw(name) or default
+        if not re.fullmatch("[A-Za-z0-9-]{1,64}", value):
+            raise ImproperlyConfigured(f"{name} is {value!r}; say the name of a header: letters, digits and hyphens.")
+        return value
 
     def path(self, name: str, default: Path) -> Path:
         """A folder that can be written, made where it is missing; the default lies in the var folder."""

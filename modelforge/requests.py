@@ -103,8 +103,9 @@ def _is_quiet(path: str) -> bool:
 
 
 def _take_the_clients_address(request: HttpRequest) -> None:
-    """The last address of X-Forwarded-For: our own proxy put it there; what stands before it anybody may have said."""
-    last = request.META.get("HTTP_X_FORWARDED_FOR", "").rpartition(",")[2].strip()
+    """The last address of the header: our own proxy put it there; what stands before it anybody may have said."""
+    meta = "HTTP_" + settings.CLIENT_HEADER.upper().replace("-", "_")
+    last = request.META.get(meta, "").rpartition(",")[2].strip()
     try:
         request.META["REMOTE_ADDR"] = str(ipaddress.ip_address(last))
     except ValueError:

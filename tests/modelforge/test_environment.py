@@ -75,6 +75,15 @@ def test_a_flag_is_true_or_false_and_nothing_else(env: Environment, monkeypatch:
         env.flag("MODELFORGE_DEBUG", False)
 
 
+@pytest.mark.parametrize("said", ["X Forwarded For", "X_Forwarded_For", "X-Forwarded-For:"])
+def test_a_name_that_no_header_has_is_told(said: str, env: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODELFORGE_CLIENT_HEADER", said)
+    with pytest.raises(ImproperlyConfigured, match="say the name of a header"):
+        env.header("MODELFORGE_CLIENT_HEADER", "X-Forwarded-For")
+    monkeypatch.setenv("MODELFORGE_CLIENT_HEADER", "Clientaddress")
+    assert env.header("MODELFORGE_CLIENT_HEADER", "X-Forwarded-For") == "Clientaddress"
+
+
 def test_an_unknown_name_is_told_with_the_nearest_known(env: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
     env.raw("MODELFORGE_PUBLIC_URL")
     monkeypatch.setenv("MODELFORGE_PUBLIC_URI", "https://modelforge.example")

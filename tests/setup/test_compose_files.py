@@ -22,6 +22,7 @@ FIXED_IN_THE_IMAGE = {
     *(f"MODELFORGE_AGENT_{name}_DIR" for name in ("STATE", "HF_CACHE", "ARTIFACT", "QUARANTINE", "RUN")),
     "MODELFORGE_QUEUE_DIR",  # Redis is there
     "MODELFORGE_DEBUG",  # never in production
+    "MODELFORGE_CLIENT_HEADER",  # the stack's proxy says the usual one
 }
 
 
