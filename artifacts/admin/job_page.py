@@ -155,7 +155,7 @@ def _half_done(job: Job) -> list[Row]:
     rows = [Row("On the disk", measured, "What their deletion frees, as its agent told last")]
     if left.asked_at is not None:
         return [*rows, Row("To be deleted", f"asked by {left.asked_by}", at=left.asked_at)]
-    return [*rows, Row("Kept for another try", "deleted", at=half_done.kept_until(job, left))]
+    return [*rows, Row("Deleted unless tried again", at=half_done.kept_until(job, left))]
 
 
 def _preflight(told: dict[str, Any] | None) -> list[tuple[str, str, str]]:

@@ -46,7 +46,7 @@ class RegistrationForm(forms.Form):
         nodes = Node.objects.filter(retired_at=None).order_by("display_name", "pk")
         listed = nodes.values_list("pk", "display_name", "hostname")[:NODES_OFFERED]
         names = [(str(key), name if name == host else f"{name} ({host})") for key, name, host in listed]
-        self.fields["node"].choices = [("", "Choose a node"), *names]  # type: ignore[attr-defined]
+        self.fields["node"].choices = [("", "Choose a node" if names else "No node yet: enroll one first"), *names]  # type: ignore[attr-defined]
 
 
 class RevisionForm(forms.Form):

@@ -105,12 +105,12 @@ def half_done(lying: Iterable[HalfDone], now: datetime) -> Table:
     rows = []
     for left in lying:
         until = kept_until(left.job, left)
-        stays = format_html("until {}", when(until, now)) if until else chip("to be deleted", "info", "As asked")
+        goes = when(until, now) if until else chip("with the next claim", "info", f"As {left.asked_by} asked")
         job = format_html(
             '{}<span class="mf-line mf-subtle">{}</span>', link(left.job, left.job.repo_id), left.job.revision[:40]
         )
-        rows.append([job, job_state(left.job, now), size(left.bytes) if left.bytes is not None else DASH, stays])
-    return Table(["Job", "State", "Room", "Kept"], rows)
+        rows.append([job, job_state(left.job, now), size(left.bytes) if left.bytes is not None else DASH, goes])
+    return Table(["Job", "State", "Room", "Deleted"], rows)
 
 
 def quarantined(files: Iterable[QuarantinedFile], now: datetime) -> Table:

@@ -1,6 +1,8 @@
 """What the templates say with: instants as ages, badges, a bar's width without inline style."""
 
+from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from django import template
 from django.template import Context
@@ -33,6 +35,12 @@ def chip(text: str, tone: str, title: str = "") -> SafeString:
 def size(count: int | None) -> str:
     """Bytes in words."""
     return wording.size(count)
+
+
+@register.filter
+def labelled(line: Sequence[Any], headers: Sequence[str]) -> list[tuple[str, Any]]:
+    """A table's row with the header of each value, which stands before it where the window is narrow."""
+    return list(zip(headers, line, strict=False))
 
 
 register.filter("event_label", wording.event_label)

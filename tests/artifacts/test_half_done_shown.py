@@ -56,7 +56,7 @@ def rows(answer: Any) -> dict[str, str]:
 def test_the_page_says_how_much_lies_there_and_until_when(mara: Client, failed: Job) -> None:
     leaving(failed)
     answer = page(mara, failed)
-    assert rows(answer) == {"On the disk": "10 GiB", "Kept for another try": "deleted"}
+    assert rows(answer) == {"On the disk": "10 GiB", "Deleted unless tried again": ""}
     assert BUTTON in [button.label for button in answer.context["verbs"]]
 
 
@@ -153,6 +153,14 @@ def test_the_roots_page_lists_what_lies_there_the_largest_first(mara: Client, ro
     shown = mara.get(reverse("admin:artifacts_storageroot_change", args=[root.pk])).context["half_done"].rows
     assert [row[2] for row in shown] == ["20 GiB", "1 GiB", "—"]
     assert "org/large" in shown[0][0]
+
+
+def test_a_value_of_a_table_carries_its_header_for_narrow_windows(
+    mara: Client, root: StorageRoot, now: datetime
+) -> None:
+    leaving(a_job(root, now, state="cancelled"))
+    shown = mara.get(reverse("admin:artifacts_storageroot_change", args=[root.pk])).content.decode()
+    assert '<td data-label="Room">10 GiB</td>' in shown
 
 
 def test_a_root_without_any_has_no_such_card(mara: Client, root: StorageRoot) -> None:
