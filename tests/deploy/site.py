@@ -49,12 +49,18 @@ class Site:
     def ask(
         self, method: str, path: str, body: Any = None, *, within: float = 20, headers: dict[str, str] | None = None
     ) -> Answer:
+        """One request with a body of JSON on a connection of its own."""
+        sent = {"Content-Type": "application/json"} | (headers or {})
+        return self.send(method, path, None if body is None else json.dumps(body).encode(), within=within, headers=sent)
+
+    def send(
+        self, method: str, path: str, body: bytes | None, *, headers: dict[str, str], within: float = 20
+    ) -> Answer:
         """One request on a connection of its own; OSError or HTTPException where there is no answer."""
         context = ssl.create_default_context(cafile=str(self.ca))
         connection = _Connection(self.name, self.port, timeout=within, context=context)
-        sent = {"Content-Type": "application/json"} | (headers or {})
         try:
-            connection.request(method, path, body=None if body is None else json.dumps(body), headers=sent)
+            connection.request(method, path, body=body, headers=headers)
             answer = connection.getresponse()
             return Answer(answer.status, {name.lower(): text for name, text in answer.getheaders()}, answer.read())
         finally:
