@@ -96,6 +96,21 @@ def test_an_artifact_is_found_by_the_sidebar_and_removed(visit: Visit, root: Sto
     assert job.type == "artifact.remove.v1"
 
 
+@pytest.mark.parametrize("visit", [{"width": 390}], indirect=True, ids=["390"])
+def test_on_a_narrow_window_a_cards_table_is_cut_off_nowhere(visit: Visit, root: StorageRoot) -> None:
+    now = instant()
+    a_bad_file(root, now, a_job(root, now, state="failed"))
+    a_job(root, now, state="running", repo_id="org/of-a-long-name-that-takes-its-room", **progressed(now))
+    an_artifact(root, now)
+    visit.log_in("mara")
+    for path in (browsing.page_of(root.node), page_of(root)):
+        visit.go(path)
+        wide = "[...document.querySelectorAll('.mf-things')].map(t => t.scrollWidth - t.parentElement.clientWidth)"
+        cut_off = visit.page.evaluate(wide)
+        assert cut_off
+        assert max(cut_off) <= 0
+
+
 def test_an_auditor_is_offered_no_verb(visit: Visit, root: StorageRoot) -> None:
     now = instant()
     visit.log_in("audrey")
