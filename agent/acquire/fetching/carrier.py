@@ -90,7 +90,7 @@ class Carrier:
             noted_at = time.monotonic()
             while not segment.here and part.anew is None:
                 self._crew.check()
-                room = min(self._pace.portion(len(self._buffer)), segment.end - segment.at)
+                room = part.room(segment, self._pace.portion(len(self._buffer)))
                 count = answer.fill(self._buffer[:room], _WITHIN)
                 if count == 0:
                     raise Fault("source_unavailable", f"{answer.line.host} ended early within {file.path}.")
@@ -101,7 +101,8 @@ class Carrier:
                     part.note()  # over a slow line a segment takes minutes, which a crash must not cost
                     noted_at = time.monotonic()
                 self._pace.take(count, self._brake)
-            if segment.here and answer.length is None and answer.fill(self._buffer[:1], _WITHIN):
+            shared = wanted is not None and segment.end < wanted[1]  # what comes now is another's
+            if segment.here and not shared and answer.length is None and answer.fill(self._buffer[:1], _WITHIN):
                 raise Restart("source_unavailable", f"{answer.line.host} sends more of {file.path} than planned.")
         finally:
             answer.finish()

@@ -5,6 +5,7 @@ begins it anew, or hands it to quarantine.
 """
 
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
@@ -19,7 +20,7 @@ from agent.acquire.line.faults import Halted, Restart
 from agent.acquire.line.limits import Limits
 from agent.acquire.terms import Brake, Failed, Plan, PlannedFile, Tally
 
-_LOOK_AGAIN = timedelta(milliseconds=250)  # whether a resting connection is wanted again
+_LOOK_AGAIN = timedelta(milliseconds=250)  # whether a resting connection is wanted again, or can share a piece
 
 Mismatch = Callable[[PlannedFile, Path, str], None]
 
@@ -99,7 +100,8 @@ class Crew:
             raise self._fault
 
     def next_piece(self, mine: Part | None) -> tuple[Part, Segment] | None:
-        """Something to fetch: of the same file, of a new one, or of the one with most to come; None: all done."""
+        """Something to fetch: of the same file, of a new one, of the one with most to come, or a half of what another
+        connection still has to bring; None: all done."""
         while True:
             with self._lock:
                 while not self._over:
@@ -107,13 +109,14 @@ class Crew:
                         self._spare.wait(_LOOK_AGAIN.total_seconds())
                         continue
                     part = self._roster.to_fetch(mine)
-                    if part is not None and (segment := part.segments.take()) is not None:
+                    if part is not None and (segment := part.segments.take(time.monotonic())) is not None:
                         part.users += 1
                         self._carrying += 1
                         return part, segment
                     if (number := self._roster.begin()) is not None:
                         break
-                    self._piece.wait()
+                    if not self._roster.share(time.monotonic()):
+                        self._piece.wait(_LOOK_AGAIN.total_seconds())
                 else:
                     return None
             mine = self._begin(number)

@@ -63,6 +63,20 @@ class Part:
         if fd >= 0:
             os.close(fd)
 
+    def room(self, segment: Segment, most: int) -> int:
+        """How many bytes of the piece to read next. Nobody else reads those."""
+        with self._lock:
+            count = min(most, segment.end - segment.at)
+            segment.until = segment.at + count
+        return count
+
+    def share(self, now: float) -> bool:
+        """Let a connection that has nothing to do take a half of what another one still has to bring."""
+        if self.single or self.segments.left or self.closing or self.anew:
+            return False
+        with self._lock:
+            return self.segments.share(self._limits.share_bytes, now)
+
     def land(self, segment: Segment, view: memoryview) -> bool:
         """Bytes of a piece came: onto the disk first, then into the hash if they are next; whether they were."""
         offset, written = segment.at, 0

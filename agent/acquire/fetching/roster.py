@@ -50,6 +50,10 @@ class Roster:
             return None
         return max(ready, key=lambda part: part.segments.left, default=None)
 
+    def share(self, now: float) -> bool:
+        """Nothing is left to be taken: whether a piece that runs was divided, so that there is again."""
+        return any(part.share(now) for part in self.active)
+
     def to_hash(self) -> Part | None:
         """An open file with bytes to read again."""
         return next((part for part in self.active if part.wants_hashing), None)

@@ -16,6 +16,7 @@ class Limits:
     ease_every: timedelta = timedelta(seconds=0.2)  # is looked at how fast that is
     open_files: int = 32
     segment_bytes: int = 16 * MIB  # asked for at once
+    share_bytes: int = 2 * MIB  # at least, that a connection with nothing to do takes off another's segment
     note_every: timedelta = timedelta(seconds=2)  # what came since then, or a segment, a crash costs each connection
     ahead_bytes: int = 192 * MIB  # of one file that may lie here and wait to be hashed; more than all connections bring
     chunk_bytes: int = 512 * KIB  # that a connection holds in memory

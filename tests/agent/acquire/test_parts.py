@@ -10,6 +10,7 @@ import pytest
 from agent.acquire.fetching.parts import Part
 from agent.acquire.fetching.segments import Segment
 from agent.acquire.fetching.shelf import Shelf
+from agent.acquire.line.faults import Restart
 from agent.acquire.terms import Plan, PlannedFile
 from tests.agent.acquire.fetching import KIB, LIMITS
 
@@ -17,6 +18,7 @@ SEGMENT = LIMITS.segment_bytes
 DATA = bytes(range(256)) * (10 * SEGMENT // 256)
 PLAN = Plan("org/m", "0" * 40, (PlannedFile("f.bin", len(DATA), sha256=hashlib.sha256(DATA).hexdigest()),))
 AHEAD = replace(LIMITS, ahead_bytes=3 * SEGMENT)
+SHARED = replace(LIMITS, share_bytes=SEGMENT // 8)
 BUFFER = memoryview(bytearray(16 * KIB))
 
 
@@ -79,6 +81,49 @@ def test_what_an_earlier_run_left_is_hashed_beside_whatever_comes(shelf: Shelf, 
     lands(again, taken(again))
     assert again.hash.right
     again.close()
+
+
+def test_what_two_connections_brought_of_one_piece_is_gone_on_with(shelf: Shelf) -> None:
+    part = Part(0, PLAN, shelf, SHARED)
+    part.open()
+    pieces = [taken(part) for _ in range(10)]
+    assert part.share(now=1.0)
+    half = taken(part)
+    shared = next(piece for piece in pieces if piece.end == half.start)
+    for piece in (shared, half):
+        count = part.room(piece, 1000)
+        assert part.land(piece, memoryview(DATA)[piece.at : piece.at + count]) == (piece.start == 0)
+    part.note()
+    part.close()
+    again = Part(0, PLAN, shelf, SHARED)
+    assert again.open() == 2000
+    assert again.segments.spans == [(shared.start, shared.start + 1000), (half.start, half.start + 1000)]
+    again.close()
+
+
+def test_bytes_that_are_asked_for_at_a_connection_are_no_others(shelf: Shelf) -> None:
+    part = Part(0, PLAN, shelf, SHARED)
+    part.open()
+    pieces = [taken(part) for _ in range(10)]
+    assert {part.room(piece, SEGMENT) for piece in pieces} == {SEGMENT}
+    assert not part.share(now=1.0)
+    assert {part.room(piece, 1000) for piece in pieces} == {1000}
+    assert part.share(now=1.0)
+    shared = next(piece for piece in pieces if piece.end - piece.start < SEGMENT)
+    assert shared.end >= shared.start + 1000
+    part.close()
+
+
+@pytest.mark.parametrize("why", ["one-piece", "no-ranges", "something-is-left", "begins-anew"])
+def test_a_piece_is_shared_only_where_both_halves_can_be_asked_for(shelf: Shelf, why: str) -> None:
+    part = Part(0, PLAN, shelf, replace(SHARED, segment_bytes=len(DATA)) if why == "one-piece" else SHARED)
+    part.open()
+    while part.segments.left > (why == "something-is-left"):
+        taken(part)
+    part.ranged = why != "no-ranges"
+    part.anew = Restart("source_unavailable", "it changed") if why == "begins-anew" else None
+    assert not part.share(now=1.0)
+    part.close()
 
 
 def test_a_little_is_left_to_who_brings_the_next_bytes_and_a_lot_is_not(part: Part) -> None:
