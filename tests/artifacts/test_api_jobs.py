@@ -1,21 +1,17 @@
-"""Jobs by REST: ordered once, joined, listed with their progress, cancelled, tried again."""
+"""Jobs by REST: ordered once, joined, and shown with their progress and failure."""
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 
 from agent import wire
 from artifacts.models import Job, StorageRoot
-from nodes.callers import AUDITORS, OPERATORS
 from tests.artifacts.ordering import a_server
 from tests.artifacts.showing import COMMIT, GIB, a_job, a_root, an_artifact, progressed
-from tests.nodes.browsing import at_the_pages, person
 from tests.nodes.hearing import told
 
 pytestmark = pytest.mark.django_db
@@ -48,13 +44,6 @@ def order(client: Client, root: StorageRoot, *, key: str = "", **fields: Any) ->
 def faults(response: Any) -> list[str]:
     """The fields at fault."""
     return [error["field"].partition("[")[0].partition(".")[0] for error in response.json()["errors"]]
-
-
-def repos(client: Client, **query: Any) -> list[str]:
-    """The repositories on the page that a query asks for."""
-    response = client.get(URL, query)
-    assert response.status_code == 200, response.content
-    return [job["repo_id"] for job in response.json()["results"]]
 
 
 def test_an_order_is_queued_with_what_was_asked(api: Client, root: StorageRoot) -> None:
@@ -197,138 +186,3 @@ def test_a_preflight_s_answer_is_shown(api: Client, root: StorageRoot, now: date
 
 def _plain(message: Any) -> Any:
     return json.loads(wire.encode(message))
-
-
-@pytest.fixture
-def several(now: datetime) -> dict[str, str]:
-    """Jobs that differ in everything; ids by name."""
-    here, there = a_root(a_server(), now), a_root(a_server("tower"), now)
-    artifact = an_artifact(there, now, repo_id="org/delta")
-
-    def ago(minutes: int) -> dict[str, Any]:
-        return {"created_at": now - timedelta(minutes=minutes)}
-
-    alpha = a_job(here, now, repo_id="org/alpha", **ago(1))
-    a_job(here, now, repo_id="org/bravo", state="running", revision="v2", **ago(2))
-    a_job(there, now, repo_id="org/charlie", state="failed", preflight_only=True, **ago(3))
-    a_job(there, now, repo_id="org/delta", state="succeeded", type=wire.VERIFY, artifact=artifact, **ago(4))
-    return {
-        "server01": str(here.node_id),
-        "there": str(there.pk),
-        "artifact": str(artifact.pk),
-        "alpha": str(alpha.pk),
-    }
-
-
-@pytest.mark.parametrize(
-    ("query", "found"),
-    [
-        ({}, ["alpha", "bravo", "charlie", "delta"]),
-        ({"node": "server01"}, ["alpha", "bravo"]),
-        ({"root": "there"}, ["charlie", "delta"]),
-        ({"artifact": "artifact"}, ["delta"]),
-        ({"state": "running"}, ["bravo"]),
-        ({"state": ["queued", "failed"]}, ["alpha", "charlie"]),
-        ({"type": wire.VERIFY}, ["delta"]),
-        ({"repo_id": "org/alpha"}, ["alpha"]),
-        ({"repo_id": "alpha"}, []),
-        ({"preflight_only": "true"}, ["charlie"]),
-        ({"q": "CHARL"}, ["charlie"]),
-        ({"q": "tower"}, ["charlie", "delta"]),
-        ({"q": "not_found"}, ["charlie"]),
-        ({"q": "alpha-id"}, ["alpha"]),
-        ({"ordering": "repo_id"}, ["alpha", "bravo", "charlie", "delta"]),
-        ({"ordering": "-repo_id"}, ["delta", "charlie", "bravo", "alpha"]),
-        ({"ordering": "created_at"}, ["delta", "charlie", "bravo", "alpha"]),
-    ],
-    ids=str,
-)
-def test_a_filter_narrows_and_an_order_orders(
-    api: Client, several: dict[str, str], query: dict[str, Any], found: list[str]
-) -> None:
-    ids = several | {"alpha-id": several["alpha"]}
-    wanted = {
-        name: ids.get(value, value) if name in {"node", "root", "artifact"} or value == "alpha-id" else value
-        for name, value in ((name, value) for name, value in query.items() if isinstance(value, str))
-    }
-    assert repos(api, **query | wanted) == [f"org/{name}" for name in found]
-
-
-@pytest.mark.parametrize(
-    ("query", "field"),
-    [
-        ({"state": "done"}, "state"),
-        ({"type": "acquire"}, "type"),
-        ({"root": "x"}, "root"),
-        ({"preflight_only": "1"}, "preflight_only"),
-        ({"ordering": "lease_id"}, "ordering"),
-        ({"stat": "running"}, "stat"),
-        ({"q": "a\x00b"}, "q"),
-        ({"page_size": "201"}, "page_size"),
-    ],
-    ids=str,
-)
-def test_a_bad_parameter_is_refused_by_name(api: Client, query: dict[str, str], field: str) -> None:
-    response = api.get(URL, query)
-    assert (response.status_code, faults(response)) == (400, [field])
-
-
-@pytest.mark.parametrize("count", [2, 30])
-def test_the_list_costs_the_same_for_two_and_for_thirty(
-    api: Client, root: StorageRoot, now: datetime, count: int
-) -> None:
-    for number in range(count):
-        a_job(root, now, repo_id=f"org/m{number}", state="succeeded", **progressed(now, 1))
-    with CaptureQueriesContext(connection) as queries:
-        assert len(repos(api)) == count
-    assert len(queries) == 2, [query["sql"] for query in queries]
-    assert "course" not in queries[1]["sql"]
-
-
-def test_a_queued_job_is_cancelled_and_tried_again(api: Client, root: StorageRoot) -> None:
-    job = order(api, root).json()
-    off = send(api, f"{URL}/{job['id']}/cancel", {"reason": "wrong one"}).json()
-    assert (off["state"], off["cancelled_by"]) == ("cancelled", "admin token")
-    again = send(api, f"{URL}/{job['id']}/retry", {}).json()
-    assert (again["state"], again["cancelled_by"], again["finished_at"]) == ("queued", "", None)
-    assert told("job.cancelled", "job.retried") == ["job.cancelled", "job.retried"]
-
-
-def test_a_running_job_is_told_to_stop(api: Client, root: StorageRoot, now: datetime) -> None:
-    job = a_job(root, now, state="running")
-    shown = send(api, f"{URL}/{job.pk}/cancel", {}).json()
-    assert (shown["state"], shown["cancel_requested_at"] is not None) == ("running", True)
-
-
-@pytest.mark.parametrize(
-    ("state", "verb"), [("succeeded", "cancel"), ("succeeded", "retry"), ("queued", "retry"), ("queued", "dismiss")]
-)
-def test_a_verb_that_makes_no_sense_is_a_conflict(
-    api: Client, root: StorageRoot, now: datetime, state: str, verb: str
-) -> None:
-    job = a_job(root, now, state=state)
-    response = send(api, f"{URL}/{job.pk}/{verb}", {})
-    assert (response.status_code, response.json()["code"]) == (409, "state_conflict")
-
-
-@pytest.mark.parametrize("verb", ["", "/cancel", "/retry", "/dismiss"])
-def test_what_is_not_there_is_not_found(api: Client, verb: str) -> None:
-    path = f"{URL}/{uuid4()}{verb}"
-    assert (send(api, path, {}) if verb else api.get(path)).status_code == 404
-
-
-@pytest.mark.parametrize(
-    ("group", "read", "act"), [(OPERATORS, 200, 201), (AUDITORS, 200, 403), (None, 403, 403)], ids=str
-)
-def test_auditors_read_and_operators_act(root: StorageRoot, group: str | None, read: int, act: int) -> None:
-    client = at_the_pages(person("ada", group))
-    assert client.get(URL).status_code == read
-    assert order(client, root).status_code == act
-
-
-def test_a_stranger_reads_and_does_nothing(stranger: Client, root: StorageRoot, now: datetime) -> None:
-    job = a_job(root, now)
-    assert stranger.get(URL).status_code == 401
-    assert stranger.get(f"{URL}/{job.pk}").status_code == 401
-    assert order(stranger, root).status_code == 401
-    assert send(stranger, f"{URL}/{job.pk}/cancel", {}).status_code == 401
