@@ -5,8 +5,8 @@ value is a ``Reading``: a value *or* the reason why there is none, never 0 for "
 so that a newer agent of the same protocol version can say more. ``msgspec.ValidationError`` names the field
 (``$.sequence``) that is out of shape.
 
-The messages by what they are about: ``facts``, ``telemetry``, ``contact`` (joining, beating, stopping), ``jobs``
-(storage roots and typed jobs), ``problems``; ``values`` holds what all are made of.
+The messages by what they are about: ``facts``, ``telemetry``, ``contact`` (joining, beating, stopping), ``jobs``,
+``roots`` (storage roots), ``problems``; ``values`` holds what all are made of.
 """
 
 from agent.wire.contact import (
@@ -31,7 +31,6 @@ from agent.wire.jobs import (
     ACQUIRE,
     MAX_PARTIALS,
     MAX_QUARANTINED,
-    MAX_ROOTS,
     REMOVE,
     VERIFY,
     AcquireOrder,
@@ -46,7 +45,6 @@ from agent.wire.jobs import (
     JobType,
     LastingFailure,
     PassingFailure,
-    Path,
     Patterns,
     Phase,
     Preflight,
@@ -59,10 +57,6 @@ from agent.wire.jobs import (
     Result,
     ResultReply,
     Revision,
-    RootFault,
-    RootOrder,
-    RootProof,
-    Said,
     SnapshotOrder,
     Verified,
     VerifyOrder,
@@ -70,6 +64,12 @@ from agent.wire.jobs import (
 from agent.wire.problems import (
     FieldError,
     Problem,
+)
+from agent.wire.roots import (
+    MAX_ROOTS,
+    RootFault,
+    RootOrder,
+    RootProof,
 )
 from agent.wire.telemetry import (
     AcceleratorTelemetry,
@@ -86,8 +86,10 @@ from agent.wire.values import (
     Key,
     Name,
     Number,
+    Path,
     Reading,
     Reason,
+    Said,
     Seconds,
     Text,
     Version,

@@ -1,11 +1,12 @@
-"""What the control plane orders and what the agent answers: claims, storage roots, progress, results."""
+"""What the control plane orders and what the agent answers: claims, jobs, progress, results."""
 
 from typing import Annotated, Literal
 from uuid import UUID
 
 from msgspec import Meta, Struct
 
-from agent.wire.values import END, Bytes, Count, Key, Reading, Seconds, Text
+from agent.wire.roots import MAX_ROOTS, RootOrder, RootProof
+from agent.wire.values import END, Bytes, Count, Key, Path, Said, Seconds, Text
 
 JobType = Literal["artifact.acquire.v1", "artifact.verify.v1", "artifact.remove.v1"]
 ACQUIRE: JobType = "artifact.acquire.v1"
@@ -33,63 +34,17 @@ PassingFailure = Literal[
 
 FailureCode = Literal[LastingFailure, PassingFailure]
 
-RootFault = Literal[
-    "missing",  # no such folder in the agent's environment
-    "not_a_folder",
-    "a_link",  # the path, or a folder on the way, is a symbolic link
-    "outside_volumes",  # not below the agent's artifact volume
-    "not_mounted",  # in a container, nothing is mounted there: what is written dies with it
-    "fuse",  # a FUSE share such as Unraid's /mnt/user
-    "marker_missing",
-    "marker_foreign",  # it carries another root's marker
-    "device_changed",
-    "not_writable",
-    "overdue",  # the file system does not answer
-    "error",
-]
-
 Format = Literal["pickle", "code", "archive", "other"]
 """What an order may allow by name, beside the formats that only hold data."""
 
-Path = Annotated[str, Meta(min_length=1, max_length=4096)]
 RepoId = Annotated[str, Meta(min_length=1, max_length=200)]
 Revision = Annotated[str, Meta(min_length=1, max_length=250)]
 Commit = Annotated[str, Meta(pattern=rf"^([0-9a-f]{{40}})?{END}")]  # "" before it is known
 Digest = Annotated[str, Meta(max_length=64)]
 Patterns = Annotated[list[Annotated[str, Meta(min_length=1, max_length=512)]], Meta(max_length=64)]
-Said = Annotated[str, Meta(max_length=1000)]
 
-MAX_ROOTS = 32  # of one node
 MAX_PARTIALS = 256  # that an agent tells of at once
 MAX_QUARANTINED = 32  # that one job tells of
-
-
-class RootOrder(Struct, frozen=True, kw_only=True):
-    """A storage root that this node shall prove and watch."""
-
-    root_id: UUID
-    path: Path  # in the agent's environment
-    approve: bool = False  # take the folder as it is now: write the marker, tell its device
-    device_id: Text = ""  # as recorded at the approval; both changed means another disk
-    fsid: Text = ""
-    replaces: Annotated[list[UUID], Meta(max_length=32)] = []  # retired roots of this folder, whose marker may go
-
-
-class RootProof(Struct, frozen=True, kw_only=True):
-    """What the agent found at a storage root; ``fault`` None means proven."""
-
-    root_id: UUID
-    approved: bool = False  # the marker was written by this proof
-    fault: RootFault | None = None
-    detail: Said = ""  # what to do about the fault
-    device_id: Text = ""  # st_dev as "major:minor"
-    fsid: Text = ""  # of statvfs, hex; "" where the file system has none
-    filesystem: Text = ""  # "ext4"
-    mount_point: Annotated[str, Meta(max_length=4096)] = ""
-    total_bytes: Reading[Bytes] = Reading(reason="unsupported")
-    free_bytes: Reading[Bytes] = Reading(reason="unsupported")  # what an unprivileged writer may still use
-    inodes_free: Reading[Count] = Reading(reason="unsupported")
-    partial_bytes: Reading[Bytes] = Reading(reason="unsupported")  # of half-done files here whose jobs do not run
 
 
 class AcquireOrder(Struct, frozen=True, kw_only=True, tag_field="type", tag=ACQUIRE):

@@ -14,6 +14,8 @@ END = r"$(?!\n)"
 
 Name = Annotated[str, Meta(min_length=1, max_length=255)]
 Text = Annotated[str, Meta(max_length=255)]
+Said = Annotated[str, Meta(max_length=1000)]
+Path = Annotated[str, Meta(min_length=1, max_length=4096)]
 Key = Annotated[str, Meta(min_length=1, max_length=128)]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 Bytes = Annotated[int, Meta(ge=0, le=2**63 - 1)]
