@@ -78,7 +78,7 @@ def of(job: Job) -> HalfDone | None:
 
 
 def kept_until(job: Job, left: HalfDone) -> datetime | None:
-    """When they are deleted unasked; None where an operator asked for it."""
+    """When they are deleted unasked, with the next claim after; None where an operator asked for it."""
     return job.finished_at + settings.PARTIAL_GRACE if job.finished_at and left.asked_at is None else None
 
 
@@ -91,11 +91,11 @@ def take(roots: Sequence[StorageRoot], message: wire.Claim, *, node: Node, by: C
     """
     told = dict.fromkeys(message.partials)
     jobs = {job.pk: job for job in Job.objects.filter(node=node, pk__in=told).defer("course")} if told else {}
-    known = _known(roots, told)
+    known, in_use = _known(roots, told), {root.pk for root in roots}
     lacking = [left for left in known.values() if left.gone_at is None and left.pk not in told]
     _note_gone([left for left in lacking if left.root_id in _looked_through(roots, message)], by, now)
-    _note_lying([job for job in jobs.values() if job.state in Job.RETRIABLE], known, message, {r.pk for r in roots})
-    forget = [key for key in told if not _is_needed(jobs.get(key), known.get(key), now)]
+    _note_lying([job for job in jobs.values() if job.state in Job.RETRIABLE], known, message, in_use)
+    forget = [key for key in told if not _is_needed(jobs.get(key), known.get(key), in_use, now)]
     asked = [left.asked_at for left in known.values() if left.asked_at is not None and left.gone_at is None]
     return Left(forget, max((now - min(asked)) / 2, SOONEST_WORD) if asked else None)
 
@@ -138,9 +138,12 @@ def _note_lying(over: Sequence[Job], known: dict[UUID, HalfDone], message: wire.
     HalfDone.objects.bulk_create([left for left in fresh if left.root_id in roots])
 
 
-def _is_needed(job: Job | None, left: HalfDone | None, now: datetime) -> bool:
-    """Not where the job ended well, failed or was cancelled a while ago, is not known here, or an operator asked."""
-    if job is None or job.state == Job.State.SUCCEEDED:
+def _is_needed(job: Job | None, left: HalfDone | None, in_use: Collection[UUID], now: datetime) -> bool:
+    """Not where the job ended well, failed or was cancelled a while ago, is not known here, or an operator asked.
+
+    Nor where its root was retired, and the folder registered anew: such a job is never tried again.
+    """
+    if job is None or job.state == Job.State.SUCCEEDED or job.root_id not in in_use:
         return False
     if job.state in Job.ACTIVE:
         return True

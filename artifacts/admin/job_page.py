@@ -43,7 +43,7 @@ def context(job: Job, now: datetime, *, acting: bool) -> dict[str, Any]:
         "figures": _figures(job, now),
         "order_rows": _order(job),
         "lease_rows": _lease(job, now),
-        "half_done_rows": _half_done(job),
+        "half_done_rows": _half_done(job, now),
         "preflight": _preflight(job.preflight),
         "verified_rows": _verified(job.verified),
         "damaged": list((job.verified or {}).get("damaged", []))[:DAMAGED_SHOWN],
@@ -142,7 +142,7 @@ def _lease(job: Job, now: datetime) -> list[Row]:
     return rows
 
 
-def _half_done(job: Job) -> list[Row]:
+def _half_done(job: Job, now: datetime) -> list[Row]:
     """What it left on its node's disk, and what becomes of that."""
     left = half_done.of(job)
     if left is None:
@@ -155,7 +155,10 @@ def _half_done(job: Job) -> list[Row]:
     rows = [Row("On the disk", measured, "What their deletion frees, as its agent told last")]
     if left.asked_at is not None:
         return [*rows, Row("To be deleted", f"asked by {left.asked_by}", at=left.asked_at)]
-    return [*rows, Row("Deleted unless tried again", at=half_done.kept_until(job, left))]
+    until = half_done.kept_until(job, left)
+    if until is None or until <= now:
+        return [*rows, Row("Deleted unless tried again", "with its agent's next claim")]
+    return [*rows, Row("Deleted unless tried again", at=until)]
 
 
 def _preflight(told: dict[str, Any] | None) -> list[tuple[str, str, str]]:

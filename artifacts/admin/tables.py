@@ -105,7 +105,8 @@ def half_done(lying: Iterable[HalfDone], now: datetime) -> Table:
     rows = []
     for left in lying:
         until = kept_until(left.job, left)
-        goes = when(until, now) if until else chip("with the next claim", "info", f"As {left.asked_by} asked")
+        why = "They were kept long enough" if until else f"As {left.asked_by} asked"
+        goes = when(until, now) if until and until > now else chip("with the next claim", "info", why)
         job = format_html(
             '{}<span class="mf-line mf-subtle">{}</span>', link(left.job, left.job.repo_id), left.job.revision[:40]
         )

@@ -60,6 +60,14 @@ def test_the_page_says_how_much_lies_there_and_until_when(mara: Client, failed: 
     assert BUTTON in [button.label for button in answer.context["verbs"]]
 
 
+def test_what_was_kept_long_enough_is_not_said_to_be_gone(mara: Client, root: StorageRoot, now: datetime) -> None:
+    old = a_job(root, now, state="failed", finished_at=now - timedelta(days=2))
+    leaving(old)
+    assert rows(page(mara, old))["Deleted unless tried again"] == "with its agent's next claim"
+    shown = mara.get(reverse("admin:artifacts_storageroot_change", args=[root.pk])).context["half_done"].rows
+    assert "with the next claim" in shown[0][3]
+
+
 def test_a_job_that_left_nothing_has_no_such_verb(mara: Client, failed: Job) -> None:
     answer = page(mara, failed)
     assert rows(answer) == {}
