@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 import trustme
 
+from agent.roots import Ground
 from tests.agent.processes import Agent
+from tests.agent.proving import ground_in
 from tests.agent.scripted import ControlPlane
+from tests.agent.scripts import Script, Stuck
 from tests.agent.secured import CA_NAME, Serve
 from tests.agent.simulated import Parts
-from tests.agent.working import Script, Stuck, Workplace
+from tests.agent.working import Workplace
 
 
 @pytest.fixture
@@ -41,6 +44,12 @@ def start(tmp_path: Path) -> Iterator[Callable[[dict[str, str]], Agent]]:
 def parts(tmp_path: Path) -> Parts:
     """An enrolled agent in parts, on told time."""
     return Parts(tmp_path)
+
+
+@pytest.fixture
+def ground(tmp_path: Path) -> Ground:
+    """An artifact volume on a plain disk, outside any container."""
+    return ground_in(tmp_path)
 
 
 @pytest.fixture

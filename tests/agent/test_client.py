@@ -1,13 +1,11 @@
 """The client over real sockets: whom it believes, what it follows, and what it says when it does not get through."""
 
-import json
 import os
 import socket
 import threading
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from http.client import parse_headers
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -16,7 +14,7 @@ from agent import protocol, wire
 from agent.client import MAX_REPLY_BYTES, Client
 from agent.config import Link
 from agent.trouble import Faltering, NotModelForge, Redirected, Refused, Trouble, Unreachable
-from tests.agent.scripted import CREDENTIAL, DROP, Answer, ControlPlane, http_date, page, problem, said
+from tests.agent.scripted import CREDENTIAL, DROP, Answer, ControlPlane, page, problem, said
 from tests.parts.ports import until
 
 BEAT_REPLY = {"heartbeat_interval_seconds": 15, "telemetry_interval_seconds": 60}
@@ -205,31 +203,6 @@ def test_a_netrc_does_not_replace_the_credential(
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     ask(plane.url)
     assert plane.requests[0].bearer == CREDENTIAL
-
-
-@pytest.mark.parametrize("days", [-1, 0, 1])
-def test_the_clocks_are_compared_by_the_answers_date(days: int) -> None:
-    """Field case 21."""
-    date = http_date(datetime.now(UTC) + timedelta(days=days))
-    head = f"HTTP/1.1 200 OK\r\nDate: {date}\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=_serve_once, args=(listener, head.encode() + json.dumps(BEAT_REPLY).encode()))
-        thread.start()
-        client = Client(Link(url=f"http://127.0.0.1:{listener.getsockname()[1]}"))
-        client.call("POST", protocol.HEARTBEAT, bearer=CREDENTIAL, answer=wire.BeatReply)
-        thread.join(5)
-    client.close()
-    assert client.skew is not None
-    assert abs(client.skew + timedelta(days=days)) < timedelta(seconds=5)
-
-
-def _serve_once(listener: socket.socket, answer: bytes) -> None:
-    """Reads the whole question first: closing over unread bytes resets the connection, and the answer with it."""
-    connection, _ = listener.accept()
-    with connection, connection.makefile("rb") as question:
-        length = parse_headers(question).get("Content-Length", "0") if question.readline() else "0"
-        question.read(int(length))
-        connection.sendall(answer)
 
 
 def test_one_request_may_have_less_time_than_the_others() -> None:

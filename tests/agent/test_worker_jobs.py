@@ -7,8 +7,9 @@ import pytest
 from agent import wire
 from agent.trouble import Trouble
 from agent.worker import TYPES
+from tests.agent.scripts import Script
 from tests.agent.simulated import gateway, gone, refused
-from tests.agent.working import COMMIT, JOB, Script, Workplace, trouble_at
+from tests.agent.working import COMMIT, JOB, Workplace, trouble_at
 from tests.parts.ports import until
 
 

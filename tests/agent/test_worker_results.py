@@ -8,8 +8,9 @@ import pytest
 from agent import wire
 from agent.acquire.terms import Failed, Notes
 from agent.worker import TYPES
+from tests.agent.scripts import Script
 from tests.agent.simulated import gone, refused
-from tests.agent.working import COMMIT, JOB, LEASE, Script, Workplace, trouble_at
+from tests.agent.working import COMMIT, JOB, LEASE, Workplace, trouble_at
 
 
 def test_a_claimed_job_runs_and_its_result_is_told_once_and_then_more_is_asked_for(place: Workplace) -> None:

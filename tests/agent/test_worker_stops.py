@@ -8,8 +8,9 @@ import pytest
 from agent import wire
 from agent.acquire.terms import Failed
 from agent.worker import RELEASE_WITHIN, TELL_WITHIN, TYPES
+from tests.agent.scripts import Script, Stuck
 from tests.agent.simulated import gone
-from tests.agent.working import JOB, PATH, Desk, Script, Stuck, Workplace, job, root
+from tests.agent.working import JOB, PATH, Desk, Workplace, job, root
 from tests.parts.ports import until
 
 OTHER = UUID("22222222-2222-4222-8222-222222222222")
