@@ -178,7 +178,7 @@ class JobCancel(JobVerb):
 
 
 class JobRetry(JobVerb):
-    """Queue a failed or cancelled job again, with fresh attempts; it goes on from what was fetched."""
+    """Queue a failed or cancelled job again, with fresh attempts; it goes on from what is kept of what was fetched."""
 
     @extend_schema(
         operation_id="jobs_retry", tags=["admin"], summary="Retry a job", request=MayReason, responses=JobWhole

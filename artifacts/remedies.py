@@ -55,7 +55,7 @@ FAILURES: dict[str, tuple[str, str]] = {
     "insufficient_capacity": (
         "Not enough room",
         "Make room on the server, delete what other jobs left half done, lower the root's reserve or raise its "
-        "ceiling, or order fewer files. What was fetched is kept for a while: retry goes on from there.",
+        "ceiling, or order fewer files. Then retry.",
     ),
     "gated_no_token": (
         "The repository is gated, and the agent has no Hub token",

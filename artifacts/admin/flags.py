@@ -131,7 +131,7 @@ def _preflight(job: Job) -> Iterator[Flag]:
         yield Flag("refused", "refused", "It would be refused", str(told["refused"]), remedy, "warning", urgent=False)
     if told and not told.get("fits", True):
         meaning = f"It needs {size(told.get('needed_bytes'))}, and {size(told.get('free_bytes'))} are free."
-        remedy = remedies.failure("insufficient_capacity")[1].split(" What was")[0]
+        remedy = remedies.failure("insufficient_capacity")[1].removesuffix(" Then retry.")
         yield Flag("room", "no room", "It does not fit", meaning, remedy, "warning", urgent=False)
     if told.get("gated"):
         meaning = "Whoever fetches it needs a token whose account has accepted the terms."

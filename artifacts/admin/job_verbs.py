@@ -5,9 +5,11 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from django import forms
+from django.conf import settings
 from django.http import Http404, HttpResponse
 from django.urls import URLPattern, path, reverse
 
+from agent import wire
 from artifacts import half_done, jobs, listed
 from artifacts.admin.order_page import Order
 from artifacts.admin.subjects import list_of, page_of
@@ -15,7 +17,13 @@ from artifacts.models import HalfDone, Job
 from nodes.admin.act_page import ActPage, Trail
 from nodes.admin.forms import OptionalReasonForm
 from nodes.callers import Caller
-from nodes.wording import size
+from nodes.wording import size, span
+
+LEAVES: dict[str, str] = {
+    wire.VERIFY: "What is known of the snapshot stays what it was.",
+    wire.REMOVE: "Once its agent has unpublished the snapshot, that comes too late: what is unpublished is deleted.",
+}
+"""What a job that is cancelled leaves, by its type."""
 
 
 class JobActPage(ActPage):
@@ -47,9 +55,14 @@ class Cancel(JobActPage):
     form_class: ClassVar[type[forms.Form]] = OptionalReasonForm
     effects = [
         "A job that waits ends at once. One that runs is told to stop; its agent stops cleanly at its next word.",
-        "Nothing is published. What was fetched is kept for a while: a retry goes on with it, and where another order "
-        "lacks the room, it is deleted.",
     ]
+
+    def more(self, subject: Job) -> dict[str, Any]:
+        """What it leaves."""
+        leaves = LEAVES.get(subject.type, "")
+        if subject.type == wire.ACQUIRE and not subject.preflight_only:
+            leaves = _kept() if settings.PARTIAL_GRACE else "Nothing is published, and what was fetched is deleted."
+        return {"effects": [*self.effects, leaves] if leaves else self.effects}
 
     def act(self, subject: Job, form: forms.Form, *, by: Caller, now: datetime) -> HttpResponse:
         """Cancel it."""
@@ -71,6 +84,8 @@ class Retry(JobActPage):
 
     def more(self, subject: Job) -> dict[str, Any]:
         """What it begins with."""
+        if subject.type != wire.ACQUIRE or subject.preflight_only:
+            return {}
         left = half_done.of(subject)
         if left is not None and left.gone_at is not None:
             begins = "What it had fetched was deleted: it begins anew."
@@ -132,6 +147,13 @@ class Forget(JobActPage):
         """Ask for it."""
         half_done.forget(subject, reason=form.cleaned_data["reason"], by=by, now=now)
         return self.done(subject, f"{subject.node} is told to delete what the job of {subject.repo_id} left half done.")
+
+
+def _kept() -> str:
+    return (
+        f"Nothing is published. What was fetched is kept for {span(settings.PARTIAL_GRACE)}: a retry goes on with it. "
+        "Where another order lacks the room, it is deleted before."
+    )
 
 
 def _amount(left: HalfDone) -> str:

@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.urls import reverse
+from pytest_django import Settings
 
 from artifacts.models import HalfDone, Job, StorageRoot
 from nodes.callers import AUDITORS
 from nodes.models import Node
 from tests.artifacts.ordering import a_server
-from tests.artifacts.showing import GIB, a_job, a_root
+from tests.artifacts.showing import GIB, a_job, a_root, an_artifact
 from tests.nodes.browsing import at_the_pages, person
 from tests.nodes.hearing import told
 
@@ -145,6 +146,35 @@ def test_a_retry_says_what_it_begins_with(
         wished = {"asked_at": now, "asked_by": "mara"} if fields.get("asked") else {}
         leaving(failed, **wished, **({"gone_at": now} if fields.get("gone") else {}))
     assert said in mara.get(reverse("admin:artifacts_job_retry", args=[failed.pk])).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"type": "artifact.verify.v1"}, "What is known of the snapshot stays what it was."),
+        ({"type": "artifact.remove.v1"}, "Once its agent has unpublished the snapshot, that comes too late"),
+    ],
+    ids=["verify", "remove"],
+)
+def test_what_fetches_nothing_leaves_nothing_half_done(
+    mara: Client, root: StorageRoot, now: datetime, fields: dict[str, str], said: str
+) -> None:
+    job = a_job(root, now, artifact=an_artifact(root, now), **fields)
+    asked = mara.get(reverse("admin:artifacts_job_cancel", args=[job.pk])).content.decode()
+    assert said in asked
+    assert "fetched" not in asked
+    Job.objects.update(state="cancelled", finished_at=now)
+    again = mara.get(reverse("admin:artifacts_job_retry", args=[job.pk])).content.decode()
+    assert "half done" not in again
+
+
+def test_without_a_grace_a_cancellation_keeps_nothing(
+    mara: Client, root: StorageRoot, now: datetime, settings: Settings
+) -> None:
+    settings.PARTIAL_GRACE = timedelta()
+    job = a_job(root, now)
+    asked = mara.get(reverse("admin:artifacts_job_cancel", args=[job.pk])).content.decode()
+    assert "what was fetched is deleted" in asked
 
 
 def test_a_refusal_stands_on_the_form(mara: Client, root: StorageRoot, now: datetime) -> None:
