@@ -103,10 +103,17 @@ def acquire(task: Task, order: wire.AcquireOrder) -> wire.Result:
         bytes_fetched=tally.bytes_fetched,
         bytes_reused=tally.bytes_reused,
         now=tools.now(),
-        step=lambda _: task.still(),
+        step=lambda step: _may_be_seen(task, step),
         known=task.known,
     )
     return task.succeeded(published=published)
+
+
+def _may_be_seen(task: Task, step: str) -> None:
+    """Flushing takes minutes. Once the snapshot can be seen it is published, whatever comes after."""
+    if step in publish.BEFORE_IT_IS_SEEN:
+        task.brake.check()
+        task.still()
 
 
 def preflight(task: Task, order: wire.AcquireOrder, found: Listing) -> wire.Preflight:
@@ -224,5 +231,7 @@ def _inspect(task: Task, order: wire.AcquireOrder, plan: Plan, folder: Path) -> 
 def _quarantine(task: Task, file: PlannedFile, path: Path, digest: str, reason: Reason) -> None:
     """Take a file away from the models, and note it for the result."""
     order = task.job.order
-    kept = task.tools.quarantine.put(task.job.id, path, file, digest, reason, order.repo_id, now=task.tools.now())
+    kept = task.tools.quarantine.put(
+        task.job.id, path, file, digest, reason, order.repo_id, now=task.tools.now(), brake=task.brake
+    )
     task.notes.quarantined.append(kept)

@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -38,7 +38,7 @@ class Held:
 
     def check(self) -> None:
         """Look now."""
-        self.look()
+        Context().run(self.look)  # which sees what everybody sees
         if not os.path.samestat(os.stat(self.root), os.fstat(self.fd)):
             raise Failed(
                 "root_unverified",
@@ -63,7 +63,7 @@ class Held:
 
 
 _held: ContextVar[Held | None] = ContextVar("held", default=None)
-"""Of this thread's job. Looks run on threads of their own, and so hold none."""
+"""Of this thread's job."""
 
 
 @contextmanager
@@ -80,6 +80,7 @@ def holding(root: Path, look: Callable[[], None], *, every: timedelta = LOOK_EVE
         yield held
     finally:
         _held.reset(before)
+        held.fd = -1  # a thread that comes back late must not meet whoever has the number next
         os.close(fd)
 
 

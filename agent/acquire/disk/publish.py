@@ -23,6 +23,9 @@ _FEW = 64  # files; more of them are flushed with the whole file system, in one 
 Step = Callable[[str], None]
 """Told the name of each step when it is done."""
 
+BEFORE_IT_IS_SEEN = ("files", "manifest", "folders")
+"""Steps after which nothing is published yet, nor anything replaced: what raises then leaves all as it was."""
+
 
 def publish(
     plan: Plan,

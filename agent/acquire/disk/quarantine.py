@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,12 +14,15 @@ import msgspec
 
 from agent import wire
 from agent.acquire.disk.paths import Tree
-from agent.acquire.terms import PlannedFile
+from agent.acquire.terms import Brake, PlannedFile
 
 _CHUNK_BYTES = 1024 * 1024
 _MOST_RECORDS = 1000
 _RECORD = ".json"
 _COPYING = ".copying"
+
+Check = Callable[[], None]
+"""Raises where the job is told to stop."""
 
 Reason = Literal["digest_mismatch", "unsafe_format", "damaged"]
 
@@ -55,12 +59,14 @@ class Quarantine:
         repo: str = "",
         *,
         now: datetime | None = None,
+        brake: Brake | None = None,
     ) -> wire.Quarantined:
         """Move a file here: copied, flushed, read again, only then taken from where it lay.
 
         Where there is no room, or the volume refuses, its bytes are deleted all the same and only the record is kept:
-        they must never be published.
+        they must never be published. Behind a pulled brake it stays where it lies, half done, for the next attempt.
         """
+        check = brake.check if brake is not None else _go_on
         with Tree(path_on_disk.parent) as lying:
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             source = os.open(path_on_disk.name, flags, dir_fd=lying.fd)
@@ -78,8 +84,8 @@ class Quarantine:
                 )
                 location = ""
                 with suppress(OSError), Tree(self.folder) as tree:
-                    record = msgspec.structs.replace(record, sha256=_sha256(source))
-                    location, record = self._keep(tree, str(job_id), source, record)
+                    record = msgspec.structs.replace(record, sha256=_sha256(source, check))
+                    location, record = self._keep(tree, str(job_id), source, record, check)
             finally:
                 os.close(source)
             lying.unlink(path_on_disk.name)
@@ -93,14 +99,14 @@ class Quarantine:
             location=location if record.kept else "",
         )
 
-    def _keep(self, tree: Tree, job: str, source: int, record: Record) -> tuple[str, Record]:
+    def _keep(self, tree: Tree, job: str, source: int, record: Record, check: Check) -> tuple[str, Record]:
         """Where the bytes lie now ("": nowhere), and the record as it was written."""
         files, size, records = _held(tree)
         location = f"{job}/{record.sha256}"
         tree.mkdirs(job, mode=0o700)
         kept = tree.stat(location) is not None  # the same bytes came a second time
         if not kept and files < self.max_files and size + record.size_bytes <= self.max_bytes:
-            kept = _copied(tree, location, source, record)
+            kept = _copied(tree, location, source, record, check)
         record = msgspec.structs.replace(record, kept=kept)
         if records < _MOST_RECORDS + self.max_files:
             try:
@@ -128,7 +134,7 @@ def _held(tree: Tree) -> tuple[int, int, int]:
     return files, size, records
 
 
-def _copied(tree: Tree, location: str, source: int, record: Record) -> bool:
+def _copied(tree: Tree, location: str, source: int, record: Record, check: Check) -> bool:
     """Copy, flush, and read the copy again; False, and nothing left of it, where any of that fails."""
     temporary = f"{location.rpartition('/')[0]}/{_COPYING}"
     try:
@@ -136,6 +142,7 @@ def _copied(tree: Tree, location: str, source: int, record: Record) -> bool:
         try:
             at = 0
             while chunk := os.pread(source, _CHUNK_BYTES, at):
+                check()
                 view = memoryview(chunk)
                 while view:
                     view = view[os.write(copy, view) :]
@@ -143,7 +150,7 @@ def _copied(tree: Tree, location: str, source: int, record: Record) -> bool:
             os.fsync(copy)
             # Read from the disk and not from memory, as far as the kernel lets itself be told.
             os.posix_fadvise(copy, 0, 0, os.POSIX_FADV_DONTNEED)
-            same = _sha256(copy) == record.sha256
+            same = _sha256(copy, check) == record.sha256
         finally:
             os.close(copy)
         if same:
@@ -151,14 +158,20 @@ def _copied(tree: Tree, location: str, source: int, record: Record) -> bool:
             return True
     except OSError:
         pass  # full, or failing: the record alone must do
-    if tree.stat(temporary) is not None:
-        tree.unlink(temporary)
+    finally:
+        if tree.stat(temporary) is not None:
+            tree.unlink(temporary)
     return False
 
 
-def _sha256(fd: int) -> str:
+def _go_on() -> None:
+    """Nobody stops it."""
+
+
+def _sha256(fd: int, check: Check) -> str:
     hasher, at = hashlib.sha256(), 0
     while chunk := os.pread(fd, _CHUNK_BYTES, at):
+        check()
         hasher.update(chunk)
         at += len(chunk)
     return hasher.hexdigest()

@@ -77,11 +77,9 @@ def fetch(
             for _ in range(limits.connections):
                 desk = Desk(way, plan)
                 workers.append(Carrier(crew, desk, gate, writeback, pace=pace, brake=brake, tally=tally, limits=limits))
-            watchdog.start()
-            writeback.start()
             let_go = brake.on_pull(crew.stop)
             try:
-                _work(crew, workers)
+                _work(crew, workers, beside=(watchdog, writeback))
             finally:
                 let_go()
                 watchdog.stop()
@@ -107,15 +105,15 @@ def _share_out(plan: Plan, shelf: Shelf, crew: Crew, tally: Tally, proven: set[s
     crew.sign_on(pending, proofs)
 
 
-def _work(crew: Crew, workers: list[Worker]) -> None:
+def _work(crew: Crew, workers: list[Worker], *, beside: tuple[Watchdog, Writeback]) -> None:
     """All at once; returns when everything is done, and raises what ended it before."""
     threads = [
         threading.Thread(target=copy_context().run, args=(_run, worker, crew), name="fetch", daemon=True)
         for worker in workers  # what the job holds, they hold as well
     ]
     try:
-        for thread in threads:
-            thread.start()
+        for start in (*(one.start for one in beside), *(thread.start for thread in threads)):
+            start()
     except RuntimeError:  # those that run already must leave before the folder is let go
         crew.fail(Failed("storage_error", "The system gives this agent no more threads."))
     crew.wait()

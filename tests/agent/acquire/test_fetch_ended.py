@@ -15,6 +15,7 @@ from tests.agent.acquire.test_fetch import BIG, BIG_BYTES, FILES
 from tests.hub.contents import Given, weights
 from tests.hub.faults import Fault
 from tests.hub.hub import Hub
+from tests.parts.ports import until
 
 
 def test_a_file_that_is_wrong_twice_is_handed_over_and_fails(hub: Hub, tmp_path: Path) -> None:
@@ -149,5 +150,27 @@ def test_where_the_system_gives_no_more_threads_those_that_run_leave_and_the_nex
         assert fetch.run() == "storage_error"
     assert [thread.is_alive() for thread in begun] == [False] * 4
     hub.mend()
+    assert fetch.run() == "done"
+    assert fetch.right
+
+
+def test_where_not_even_the_helpers_get_a_thread_none_of_them_is_left_behind(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[threading.Thread] = []
+    true_start = threading.Thread.start
+
+    def start(thread: threading.Thread) -> None:
+        if thread.name == "fetch-writeback":
+            raise RuntimeError("can't start new thread")
+        begun.append(thread)
+        true_start(thread)
+
+    fetch = Fetch(hub, hub.repo("org/m", FILES), tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        assert fetch.run() == "storage_error"
+    assert [thread.name for thread in begun if thread.name.startswith("fetch")] == ["fetch-watchdog"]
+    until(lambda: not any(thread.is_alive() for thread in begun if thread.name == "fetch-watchdog"), "it looks no more")
     assert fetch.run() == "done"
     assert fetch.right

@@ -62,6 +62,32 @@ def test_a_look_on_a_thread_of_its_own_sees_what_everybody_sees(root: Path) -> N
     assert seen == [[], [".modelforge-root"]]
 
 
+def test_a_look_on_the_jobs_own_thread_does_too(root: Path) -> None:
+    seen: list[list[str]] = []
+
+    def look() -> None:
+        with Tree(root) as tree:
+            seen.append(tree.names(""))
+
+    with holding(root, look) as hold:
+        hold.check()
+        swap(root)
+        with pytest.raises(Failed):
+            hold.check()
+    assert seen == [[".modelforge-root"], []]
+
+
+def test_a_thread_that_comes_back_when_the_job_is_over_reaches_nothing(tmp_path: Path, root: Path) -> None:
+    with holding(root, fine):
+        late = copy_context()
+    other = os.open(tmp_path / "quarantine", held.FOLDER)  # has the number that was the root's
+    try:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            late.run(Tree, root)
+    finally:
+        os.close(other)
+
+
 def test_through_a_link_below_the_held_root_nothing_is_reached(tmp_path: Path, root: Path) -> None:
     (root / "a").symlink_to(tmp_path / "quarantine")
     with holding(root, fine), pytest.raises(OSError, match="Not a directory"):

@@ -14,6 +14,7 @@ import pytest
 from agent import wire
 from agent.acquire.disk import paths
 from agent.acquire.disk.quarantine import Quarantine
+from agent.acquire.terms import Brake, Stopped
 from tests.agent.acquire.samples import JOB, NOW, planned
 
 BAD = b"wrong bytes"
@@ -194,3 +195,26 @@ def test_a_blobs_digest_is_told_in_its_own_kind(tmp_path: Path, folder: Path) ->
     quarantine = Quarantine(folder, 10, 1000)
     told = quarantine.put(JOB, bad(tmp_path), meant, "f" * 40, "digest_mismatch", "org/model", now=NOW)
     assert (told.expected, told.found, told.location) == (meant.git_sha1, "f" * 40, f"{JOB}/{SHA256}")
+
+
+@pytest.mark.parametrize("ask", [1, 2, 3], ids=["reading", "copying", "reading the copy"])
+def test_behind_a_pulled_brake_the_file_stays_where_it_lies_and_nothing_half_copied_does(
+    tmp_path: Path, folder: Path, ask: int
+) -> None:
+    """Of a large file each of these takes minutes, and the lease may be over."""
+
+    class Pulled(Brake):
+        asked = 0
+
+        def check(self) -> None:
+            self.asked += 1
+            if self.asked == ask:
+                self.pull("lease_lost")
+            super().check()
+
+    path = bad(tmp_path)
+    with pytest.raises(Stopped):
+        Quarantine(folder, 10, 1000).put(JOB, path, MEANT, SHA256, "digest_mismatch", brake=Pulled())
+    assert path.read_bytes() == BAD
+    assert [name for _, _, names in os.walk(folder) for name in names] == []
+    assert Quarantine(folder, 10, 1000).put(JOB, path, MEANT, SHA256, "digest_mismatch", brake=Brake()).kept

@@ -14,7 +14,7 @@ import pytest
 from agent import wire
 from agent.acquire import steps
 from agent.acquire.places import MARKER
-from agent.acquire.terms import Brake, Failed
+from agent.acquire.terms import Brake, Failed, Stopped
 from tests.agent.acquire import grounds
 from tests.agent.acquire.acquiring import BIG, FILES, REPO, tree
 from tests.agent.acquire.attempts import Ordered
@@ -216,3 +216,15 @@ def test_what_a_disk_refuses_is_told_of_the_disk_only_where_the_root_is_still_th
             Ordered(hub, server.root, hub.repo(REPO, {BIG: FILES[BIG]}), still=server.still).run()
         on_the_disk = "insufficient_capacity" if refused == errno.ENOSPC else "storage_error"
         assert failed.value.code == ("root_unverified" if lost else on_the_disk)
+
+
+def test_a_lease_that_ends_while_a_snapshot_is_flushed_publishes_nothing(hub: Hub, tmp_path: Path) -> None:
+    with approved(tmp_path) as server:
+        job = Ordered(hub, server.root, hub.repo(REPO, FILES), still=server.still)
+        job.brake = Hand(job, "publish", lambda: job.brake.pull("lease_lost"))
+        with pytest.raises(Stopped):
+            job.run()
+        assert not job.published.exists()
+        job.brake = Brake()
+        assert job.run().outcome == "succeeded"
+        assert (job.published / BIG).exists()
