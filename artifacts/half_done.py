@@ -92,7 +92,7 @@ def take(roots: Sequence[StorageRoot], message: wire.Claim, *, node: Node, by: C
     told = dict.fromkeys(message.partials)
     jobs = {job.pk: job for job in Job.objects.filter(node=node, pk__in=told).defer("course")} if told else {}
     known, in_use = _known(roots, told), {root.pk for root in roots}
-    lacking = [left for left in known.values() if left.gone_at is None and left.pk not in told]
+    lacking = [left for left in known.values() if left.pk not in told]
     _note_gone([left for left in lacking if left.root_id in _looked_through(roots, message)], by, now)
     _note_lying([job for job in jobs.values() if job.state in Job.RETRIABLE], known, message, in_use)
     forget = [key for key in told if not _is_needed(jobs.get(key), known.get(key), in_use, now)]
@@ -101,9 +101,11 @@ def take(roots: Sequence[StorageRoot], message: wire.Claim, *, node: Node, by: C
 
 
 def _known(roots: Sequence[StorageRoot], told: Collection[UUID]) -> dict[UUID, HalfDone]:
+    """What lies in the roots as far as is known, and what is told of again though it was gone."""
     if not told and not any(root.holds_half_done for root in roots):  # type: ignore[attr-defined]
         return {}
-    return {left.pk: left for left in HalfDone.objects.filter(root__in=[root.pk for root in roots])}
+    found = HalfDone.objects.filter(Q(gone_at=None) | Q(pk__in=told), root__in=[root.pk for root in roots])
+    return {left.pk: left for left in found}
 
 
 def _looked_through(roots: Sequence[StorageRoot], message: wire.Claim) -> set[UUID]:

@@ -47,7 +47,9 @@ def take(node: Node, proofs: Iterable[wire.RootProof], *, by: Caller, now: datet
         known to lie there that a job left half done.
     """
     live = StorageRoot.objects.select_for_update().filter(node=node).exclude(state=StorageRoot.State.RETIRED)
-    roots: list[StorageRoot] = list(live.annotate(holds_half_done=Exists(HalfDone.objects.filter(root=OuterRef("pk")))))
+    roots: list[StorageRoot] = list(
+        live.annotate(holds_half_done=Exists(HalfDone.objects.filter(root=OuterRef("pk"), gone_at=None)))
+    )
     of_each = {proof.root_id: proof for proof in proofs}
     looked, entries = [], []
     for root in roots:

@@ -5,6 +5,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from agent import wire
@@ -108,6 +110,33 @@ def test_a_list_that_may_have_been_cut_off_shows_nothing_as_gone(left: Job, root
     assert asked(left).gone_at is None
     look(worker, root, partials=others[1:])
     assert asked(left).gone_at == LATER
+
+
+def statements(worker: Worker, root: StorageRoot, *lying: Job) -> int:
+    """How many a claim costs."""
+    with CaptureQueriesContext(connection) as asked:
+        look(worker, root, *lying)
+    return len(asked)
+
+
+def test_a_claim_costs_the_same_whatever_was_there_once(root: StorageRoot, worker: Worker) -> None:
+    look(worker, root)
+    before = statements(worker, root)
+    for number in range(3):
+        job = stopped(root, worker, f"org/{number}")
+        look(worker, root, job)
+        ask(job)
+        look(worker, root)
+    assert statements(worker, root) == before
+
+
+def test_a_claim_costs_the_same_for_one_that_lies_there_and_for_three(root: StorageRoot, worker: Worker) -> None:
+    lying = [stopped(root, worker, f"org/{number}") for number in range(3)]
+    look(worker, root, *lying)
+    look(worker, root, lying[0])
+    one = statements(worker, root, lying[0])
+    look(worker, root, *lying)
+    assert statements(worker, root, *lying) == one
 
 
 def test_the_history_tells_who_asked_and_how_much_it_was(left: Job, root: StorageRoot, worker: Worker) -> None:
