@@ -12,6 +12,7 @@ from rest_framework import exceptions
 
 from agent.protocol import SPOKEN, Code
 from agent.wire import FieldError, Problem, encode
+from modelforge.bodies import Busy
 from nodes.callers import Refused
 
 STATUS: dict[Code, HTTPStatus] = {
@@ -113,6 +114,8 @@ def handle(fault: Exception, context: dict[str, Any]) -> HttpResponse | None:
             return response
         case RecursionError():
             return answer(Code.MALFORMED, "The body is nested too deep.", request=request)
+        case UnreadablePostError() if _of(Busy, fault):
+            return answer(Code.UNAVAILABLE, f"{fault} Try again.", request=request, retry_after=5)
         case UnreadablePostError():
             return answer(Code.MALFORMED, f"{fault} Send it again, whole.", request=request)
         case Http404():
@@ -122,6 +125,11 @@ def handle(fault: Exception, context: dict[str, Any]) -> HttpResponse | None:
         case OperationalError() | InterfaceError():
             return unavailable(request)
     return None
+
+
+def _of(kind: type[BaseException], fault: BaseException | None) -> bool:
+    """Whether this is what it came of, how often it was wrapped since."""
+    return fault is not None and (isinstance(fault, kind) or _of(kind, fault.__cause__))
 
 
 def unavailable(request: Any) -> HttpResponse:

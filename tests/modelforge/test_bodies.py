@@ -1,15 +1,19 @@
 """A body that its sender does not finish is refused; what looks complete by chance is not acted upon."""
 
 import io
+import threading
 from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
+from django.http.response import HttpResponseBase
 from django.test import Client
 
-from modelforge.bodies import WholeBody, whole
+from agent.protocol import ENROLL, HEARTBEAT
+from modelforge.bodies import Busy, Slots, WholeBody, whole
 from tests.parts.start import OPERATOR_API_KEY
 
 LOGIN, ORDER = "/admin/login/", "/api/v1/admin/node-enrollments"
@@ -68,3 +72,78 @@ def test_a_body_whose_length_is_not_told_is_left_alone(length: str) -> None:
         return [environ["wsgi.input"].read()]
 
     assert list(whole(read)(environ, None)) == ([b""] if not length else [b"x"])
+
+
+class Slow:
+    """A body that comes when it is let."""
+
+    def __init__(self) -> None:
+        self.asked, self.comes = threading.Event(), threading.Event()
+
+    def read(self, size: int) -> bytes:
+        """All of it, then."""
+        self.asked.set()
+        self.comes.wait(60)
+        return b"x" * size
+
+
+def read(path: str, stream: object, slots: Slots) -> bytes:
+    """What the application reads."""
+    environ: dict[str, Any] = {"PATH_INFO": path, "CONTENT_LENGTH": "3", "wsgi.input": stream}
+    (body,) = whole(lambda environ, _: [environ["wsgi.input"].read()], slots)(environ, None)
+    return body
+
+
+@pytest.mark.parametrize("path", [LOGIN, ORDER, ENROLL])
+def test_so_many_slow_bodies_at_once_and_the_next_hears_it_until_one_came(path: str) -> None:
+    slots, slow = Slots(at_once=2), [Slow(), Slow()]
+    reading = [threading.Thread(target=read, args=(path, body, slots), daemon=True) for body in slow]
+    for thread, body in zip(reading, slow, strict=True):
+        thread.start()
+        assert body.asked.wait(60)
+    with pytest.raises(Busy):
+        read(path, io.BytesIO(b"abc"), slots)
+    assert read(HEARTBEAT, io.BytesIO(b"abc"), slots) == b"abc"
+    slow[0].comes.set()
+    reading[0].join(60)
+    assert read(path, io.BytesIO(b"abc"), slots) == b"abc"
+    slow[1].comes.set()
+
+
+@pytest.mark.django_db
+def test_who_meets_too_many_slow_bodies_is_asked_to_come_back(client: Client) -> None:
+    answer = order(client, WholeBody(_Full(), 2, Slots(at_once=0)))
+    assert (answer.status_code, answer.headers.get("Retry-After")) == (503, "5")
+    assert order(client, WholeBody(_Full(), 2, Slots(at_once=1))).status_code == 201
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("key", ["", "a-key"], ids=["no-key", "idempotency-key"])
+def test_a_body_is_read_before_anything_is_locked_for_it(key: str, client: Client) -> None:
+    """SQLite has one writer: whoever sends slowly would have held up every beat."""
+    body = _Full()
+    more = {"HTTP_IDEMPOTENCY_KEY": key} if key else {}
+    assert order(client, body, **more).status_code == 201
+    assert body.locked == [False]
+
+
+def order(client: Client, body: object, **more: str) -> HttpResponseBase:
+    """An order of two bytes that are read from ``body``."""
+    environ: dict[str, Any] = {"wsgi.input": body, "CONTENT_TYPE": "application/json", "CONTENT_LENGTH": "2", **more}
+    environ["HTTP_X_MODELFORGE_ADMIN_TOKEN"] = OPERATOR_API_KEY
+    return client.generic("POST", ORDER, **environ)
+
+
+class _Full:
+    """A body of JSON that notes whether it is read within a transaction."""
+
+    def __init__(self) -> None:
+        self.locked: list[bool] = []
+        self._stream = io.BytesIO(b"{}")
+
+    def read(self, size: int = -1) -> bytes:
+        if data := self._stream.read(size):
+            self.locked.append(connection.in_atomic_block)
+        return data
+
+    readline = read

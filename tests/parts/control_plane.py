@@ -62,6 +62,11 @@ class ControlPlane:
         self.web = self._child("web", [*_WEB, *listen, "modelforge.wsgi:application"])
         self.worker = self._child("worker", [*_WORKER, *_QUIET])
 
+    def as_deployed(self) -> "ControlPlane":
+        """With the processes and threads of a web server that is not made for tests."""
+        self.web = self._child("web", ["modelforge.web", "--host", "127.0.0.1", "--port", str(self.port)])
+        return self
+
     def start(self) -> "ControlPlane":
         """Start both and wait until the control plane says that it is ready."""
         self.web.start()
