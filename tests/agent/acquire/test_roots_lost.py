@@ -218,6 +218,16 @@ def test_what_a_disk_refuses_is_told_of_the_disk_only_where_the_root_is_still_th
         assert failed.value.code == ("root_unverified" if lost else on_the_disk)
 
 
+def test_what_took_the_roots_place_while_a_snapshot_is_flushed_keeps_it_from_being_seen(
+    hub: Hub, tmp_path: Path
+) -> None:
+    with approved(tmp_path) as server:
+        job = Ordered(hub, server.root, hub.repo(REPO, FILES), still=server.still)
+        lost = Lost(job, server, grounds.swap_for_an_empty_folder)
+        lost.ends(publishing(lost))
+        assert not (tmp_path / "the true one/models").exists()
+
+
 def test_a_lease_that_ends_while_a_snapshot_is_flushed_publishes_nothing(hub: Hub, tmp_path: Path) -> None:
     with approved(tmp_path) as server:
         job = Ordered(hub, server.root, hub.repo(REPO, FILES), still=server.still)
