@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterable
+from datetime import timedelta
 from typing import Any
 
 from agent.protocol import API, ENROLL
@@ -16,20 +17,24 @@ How long one waits is the proxy's to bound: granian has no limit, and a thread t
 locked, with the whole process behind it.
 """
 
+PATIENCE = timedelta(seconds=0.25)
+"""So long the next one waits for a place: bodies that are here already free theirs within milliseconds."""
+
 
 class Busy(OSError):
     """Too many bodies are waited for."""
 
 
 class Slots:
-    """Places for requests that wait for their bodies; whoever finds none is told at once."""
+    """Places for requests that wait for their bodies; whoever finds none soon is told."""
 
-    def __init__(self, at_once: int = AT_ONCE) -> None:
+    def __init__(self, at_once: int = AT_ONCE, patience: timedelta = PATIENCE) -> None:
         self._free = threading.BoundedSemaphore(at_once)
+        self._patience = patience
 
     def wait(self, read: Callable[[], bytes]) -> bytes:
         """What is read in a place of its own."""
-        if not self._free.acquire(blocking=False):
+        if not self._free.acquire(timeout=self._patience.total_seconds()):
             raise Busy("Too many bodies arrive slowly just now.")
         try:
             return read()
@@ -70,7 +75,7 @@ class WholeBody:
 def whole(application: Application, slots: Slots | None = None) -> Application:
     """The application behind streams that fail where a caller goes away in the middle of a body.
 
-    Agents' bodies are read at once: their views read none before the credential is proven, but an enrollment's.
+    Agents' bodies take no place: their views read none before the credential is proven, but an enrollment's.
     """
     slots = slots or Slots()
 

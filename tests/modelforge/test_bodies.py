@@ -3,6 +3,7 @@
 import io
 import threading
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -108,6 +109,14 @@ def test_so_many_slow_bodies_at_once_and_the_next_hears_it_until_one_came(path: 
     reading[0].join(60)
     assert read(path, io.BytesIO(b"abc"), slots) == b"abc"
     slow[1].comes.set()
+
+
+def test_bodies_that_come_at_once_wait_for_one_another() -> None:
+    slots, slow = Slots(at_once=1, patience=timedelta(seconds=60)), Slow()
+    threading.Thread(target=read, args=(LOGIN, slow, slots), daemon=True).start()
+    assert slow.asked.wait(60)
+    threading.Timer(0.1, slow.comes.set).start()
+    assert read(LOGIN, io.BytesIO(b"abc"), slots) == b"abc"
 
 
 @pytest.mark.django_db
