@@ -77,7 +77,7 @@ def acquire(task: Task, order: wire.AcquireOrder) -> wire.Result:
     plan = planning.make(found, order)
     tally.bytes_total, tally.files_total = plan.bytes, len(plan.files)
     task.still()
-    remove.finish_removals(task.root)
+    remove.finish_removals(task.root, task.brake)
     here = _here_already(task, order, plan)
     if here is not None:
         publish.let_read(plan, task.root)
@@ -150,7 +150,7 @@ def verify_again(task: Task, order: wire.VerifyOrder) -> wire.Result:
 def take_away(task: Task, order: wire.RemoveOrder) -> wire.Result:
     """Unpublish a snapshot and delete it."""
     task.tally.phase, task.tally.commit = "remove", order.commit
-    remove.finish_removals(task.root)
+    remove.finish_removals(task.root, task.brake)
     remove.remove(order, root=task.root, job_id=task.job.id, brake=task.brake)
     return task.succeeded()
 

@@ -58,26 +58,26 @@ def noted_bytes(root: Path, job_id: UUID, plan: Plan) -> int:
 
     Only told, never built upon: the fetch looks by itself, and the digests decide.
     """
-    place, found = places.partial(job_id), 0
+    place, digest, found = places.partial(job_id), plan.digest, 0
     with places.writing(root, "counting what is here"), Tree(root) as tree:
-        if tree.stat(place) is None or _said(tree, place).get("plan_digest") != plan.digest:
+        if tree.stat(place) is None or _said(tree, place).get("plan_digest") != digest:
             return 0
         sizes = {name: status.st_size for name, status in tree.files(place)}
         for number, file in enumerate(plan.files):
             if sizes.get(f"{places.SNAPSHOT}/{file.path}") == file.size:
                 found += file.size
             elif f"parts/{number}.json" in sizes:
-                found += min(_spans(tree, f"{place}/parts/{number}.json", plan), sizes.get(f"parts/{number}.part", 0))
+                found += min(_spans(tree, f"{place}/parts/{number}.json", digest), sizes.get(f"parts/{number}.part", 0))
     return min(found, plan.bytes)
 
 
-def _spans(tree: Tree, note: str, plan: Plan) -> int:
+def _spans(tree: Tree, note: str, plan_digest: str) -> int:
     """The bytes that a part's note says are written; none where it is of another plan, or says nothing."""
     try:
         said = msgspec.json.decode(tree.read(note, _MOST_NOTED_BYTES), type=_Noted)
     except (OSError, ValueError, RecursionError):
         return 0
-    return sum(max(0, end - first) for first, end in said.spans) if said.plan == plan.digest else 0
+    return sum(max(0, end - first) for first, end in said.spans) if said.plan == plan_digest else 0
 
 
 def lying_bytes(root: Path, job_ids: Iterable[UUID]) -> int:

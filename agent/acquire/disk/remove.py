@@ -35,7 +35,7 @@ def remove(order: wire.RemoveOrder, *, root: Path, job_id: UUID, brake: Brake) -
         drop(tree, aside, brake)
 
 
-def finish_removals(root: Path) -> None:
+def finish_removals(root: Path, brake: Brake | None = None) -> None:
     """Delete what a removal that was broken off had unpublished already; what cannot be deleted holds up nobody else.
 
     Such as a file that a runtime still has open on NFS, or a disk that is mounted in there.
@@ -43,7 +43,7 @@ def finish_removals(root: Path) -> None:
     with places.writing(root, "finishing an earlier removal"), Tree(root) as tree:
         for name in tree.names(places.REMOVED):
             try:
-                drop(tree, f"{places.REMOVED}/{name}")
+                drop(tree, f"{places.REMOVED}/{name}", brake)
             except OSError as error:
                 log.warning("what was removed earlier is not deleted yet: %s", error.strerror, extra={"removed": name})
 

@@ -2,6 +2,7 @@
 
 import os
 import time
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -163,6 +164,21 @@ def test_a_cancellation_after_the_snapshot_is_unpublished_comes_too_late(root: P
 def test_finishing_where_nothing_was_begun_does_nothing(root: Path) -> None:
     remove.finish_removals(root)
     assert below(root) == []
+
+
+@pytest.mark.parametrize(("why", "goes_on"), [("released", False), ("lease_lost", False), ("cancelled", True)])
+def test_what_was_removed_earlier_is_not_finished_by_a_job_that_is_told_to_stop(
+    root: Path, why: str, goes_on: bool
+) -> None:
+    """Thousands of files take minutes, and the next start finishes them; a cancellation brings nothing back."""
+    file = root / ".removed/earlier/config.json"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    brake = Brake()
+    brake.pull(why)
+    with nullcontext() if goes_on else pytest.raises(Stopped):
+        remove.finish_removals(root, brake)
+    assert file.exists() is not goes_on
 
 
 def test_what_cannot_be_deleted_holds_up_neither_the_rest_nor_another_job(
