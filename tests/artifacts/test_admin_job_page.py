@@ -177,6 +177,7 @@ def test_only_the_verbs_that_make_sense_are_offered(
 def test_cancel_and_retry(mara: Client, root: StorageRoot, now: datetime) -> None:
     job = a_job(root, now)
     assert "What was fetched is kept for 1 d: a retry goes on with it" in words(mara.get(verb(job, "cancel")))
+    assert "Cancel the job Back" in words(mara.get(verb(job, "cancel"))), "the way back is no second way to cancel"
     assert mara.post(verb(job, "cancel"), {"reason": "wrong one"}).status_code == 302
     assert "reason: wrong one" in words(mara.get(page_of(job)))
     job.refresh_from_db()
