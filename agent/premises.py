@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 
-from agent import mounts, volumes
+from agent import volumes
 from agent.record import Ephemeral, HostRoot, StateError, Unwritable, advice
 from agent.volumes import Volume
 
@@ -34,7 +34,7 @@ def fault(volume: Volume, *, allow_ephemeral: bool, root: Path = Path("/")) -> S
     path, variable = volume.path, VARIABLES[volume.name]
     if volumes.holds_a_system(path, WITHIN):
         return HostRoot(path, variable)
-    if not allow_ephemeral and mounts.ephemeral(path, root):
+    if not allow_ephemeral and volumes.ephemeral(path, root, WITHIN):
         return Ephemeral(
             f"{path} is not a volume: what it holds would be lost with the container. Mount a volume there (Compose: "
             f"{variable}), or set MODELFORGE_AGENT_ALLOW_EPHEMERAL_STATE=true where that is what you want."

@@ -66,6 +66,11 @@ def holds_a_system(path: Path, within: timedelta = LOOK_WITHIN) -> bool:
     return _ask(path, "look", lambda: mounts.holds_a_system(path), within).value is True
 
 
+def ephemeral(path: Path, root: Path = Path("/"), within: timedelta = LOOK_WITHIN) -> bool:
+    """Whether what is written there dies with the container; a file server that does not answer outlives it."""
+    return _ask(path, "look", lambda: mounts.ephemeral(path, root), within).value is True
+
+
 def _stat(path: Path) -> os.stat_result:
     return os.stat(path)
 

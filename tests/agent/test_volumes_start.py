@@ -5,12 +5,14 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from agent import premises
+from agent import mounts, premises
 from agent.record import Ephemeral, HostRoot, StateError, Unwritable
 from agent.state import State
 from agent.volumes import Volume
@@ -91,6 +93,19 @@ def test_folders_that_may_die_with_the_container_are_let_through(tmp_path: Path,
     root = machine(tmp_path, OVERLAY.format(point="/"), container=True)
     assert len(faults(volumes, root)) == 4
     assert faults(volumes, root, allow_ephemeral=True) == []
+
+
+def test_a_file_server_that_hangs_keeps_no_node_offline(
+    tmp_path: Path, volumes: list[Volume], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even while it is asked whether it outlives the container; the facts tell of it."""
+    root, let_go = machine(tmp_path, OVERLAY.format(point="/"), container=True), threading.Event()
+    monkeypatch.setattr("agent.premises.WITHIN", timedelta(milliseconds=50))
+    monkeypatch.setattr(mounts, "covering", lambda *_: let_go.wait(20))
+    try:
+        assert faults(volumes[2:3], root) == []
+    finally:
+        let_go.set()
 
 
 @pytest.fixture
