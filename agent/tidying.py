@@ -55,8 +55,8 @@ class Tidying:
             return Tidied([], done)
         idle = [job_id for job_id in left if running is None or job_id != running.id]
         weights = self._weighed(listing, root, idle)
-        if weights is None:
-            return Tidied(left, done, wire.Reading(reason="error"))
+        if weights is None or not done:  # what is being deleted is on no list any more, and takes its room still
+            return Tidied(left, done, wire.Reading(reason="error"), weights or {})
         return Tidied(left, done, readings.size(sum(weights.values())), weights)
 
     def _weighed(self, line: Bounded, root: Path, job_ids: list[UUID]) -> dict[UUID, int] | None:
