@@ -6,6 +6,7 @@ import re
 import threading
 import time
 import uuid
+from collections import Counter
 from dataclasses import dataclass, field
 from types import TracebackType
 from urllib.parse import urlencode
@@ -35,6 +36,8 @@ class Stream:
     """Orders by REST, each with a name of its own, and logins; nothing is sent twice, whatever is heard."""
 
     stack: Stack
+    sent: list[str] = field(default_factory=list)
+    """Names of orders, each sent once."""
     answered: list[str] = field(default_factory=list)
     """Names that were answered with 201."""
     logged_in: int = 0
@@ -65,6 +68,7 @@ class Stream:
         headers = {"Content-Type": "application/json", "X-ModelForge-Admin-Token": self.stack.site.admin_token}
         while not self._over.wait(PAUSE):
             name = uuid.uuid4().hex
+            self.sent.append(name)
             body = json.dumps({"expires_in_seconds": 60, "display_name": name}).encode()
             if self._heard("POST", ORDERS, body, headers, 201) is not None:
                 self.answered.append(name)
@@ -103,6 +107,12 @@ def person(stack: Stack) -> str:
     return NAME
 
 
+def is_well(stack: Stack) -> bool:
+    """Whether the engine calls all containers healthy."""
+    states = [engine.inspect(container)["State"] for container in stack.server.containers()]
+    return all(state.get("Health", {"Status": "healthy"})["Status"] == "healthy" for state in states)
+
+
 def ordered(stack: Stack) -> list[str]:
     """The names of all tokens, as often as there are tokens."""
     tokens: list[dict[str, str]] = []
@@ -116,7 +126,7 @@ def ordered(stack: Stack) -> list[str]:
 
 @pytest.mark.usefixtures("person")
 @pytest.mark.parametrize("webs", [1, 3])
-def test_no_order_and_no_login_is_lost_while_web_servers_are_replaced(stack: Stack, webs: int) -> None:
+def test_orders_and_logins_are_answered_once_while_web_servers_are_replaced(stack: Stack, webs: int) -> None:
     until(stack.is_ready, "the stack is ready", within=60, every=0.2)
     try:
         with Stream(stack) as stream:
@@ -135,9 +145,13 @@ def test_no_order_and_no_login_is_lost_while_web_servers_are_replaced(stack: Sta
         stack.server.compose("up", "-d", "--wait")
     told = f"{len(stream.answered)} orders and {stream.logged_in} logins; the longest wait was {stream.longest:.1f} s"
     print(f"\n{told}")  # noqa: T201
-    assert stream.lost == []
+    # A web server that stops closes a connection that it took and did not look into yet; the proxy cannot know that.
+    unknown = [told for told in stream.lost if "Whether it acted is not known" in told]
+    assert stream.lost == unknown
+    assert len(unknown) <= 1
     names = ordered(stack)
-    assert sorted(name for name in names if name in set(stream.answered)) == sorted(stream.answered)
+    assert [name for name in stream.answered if name not in names] == []
+    assert max(Counter(names)[name] for name in stream.sent) == 1
 
 
 def test_a_web_server_that_is_away_is_told_as_a_problem_and_as_a_page(stack: Stack) -> None:
@@ -151,6 +165,7 @@ def test_a_web_server_that_is_away_is_told_as_a_problem_and_as_a_page(stack: Sta
         page = stack.site.ask("GET", LOGIN, within=PATIENCE)
     finally:
         engine.docker("start", web)
+        until(lambda: is_well(stack), "all of the stack is well again", within=120, every=0.5)
     assert (told.status, told.headers["content-type"]) == (503, "application/problem+json")
     assert int(told.headers["retry-after"]) > 0
     assert (told.json["code"], told.json["retryable"]) == ("unavailable", True)
