@@ -2,11 +2,11 @@
 
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock
 from uuid import uuid4
 
 import msgspec
@@ -86,7 +86,8 @@ def swap_for_nothing(server: Server) -> None:
 def swap_for_a_copy(server: Server) -> None:
     """With all that lies in it, the marker too."""
     server.root.rename(server.folder / "the true one")
-    shutil.copytree(server.folder / "the true one", server.root)
+    with suppress(shutil.Error):  # what the job takes away meanwhile
+        shutil.copytree(server.folder / "the true one", server.root)
 
 
 def mount_a_fuse_share(server: Server) -> None:
@@ -121,15 +122,15 @@ CHANGES: dict[str, Callable[[Server], None]] = {
 }
 
 
-def once(change: Callable[[], None]) -> Callable[[], None]:
-    """Of many that ask at one time the first changes it, and all go on when it is done."""
-    lock = Lock()
-    done: list[bool] = []
+class Once:
+    """Of many that ask at one time the first changes it, and all go on when it is done; ``done`` then, too."""
 
-    def ask() -> None:
-        with lock:
-            if not done:
-                done.append(True)
-                change()
+    def __init__(self, change: Callable[[], None]) -> None:
+        self._change, self._lock = change, Lock()
+        self.done = Event()
 
-    return ask
+    def __call__(self) -> None:
+        with self._lock:
+            if not self.done.is_set():
+                self._change()
+                self.done.set()

@@ -8,7 +8,7 @@ import pytest
 from agent.acquire.terms import Failed
 from tests.agent.acquire.acquiring import REPO, tree
 from tests.agent.acquire.attempts import LIMITS, Ordered
-from tests.agent.acquire.grounds import CHANGES, approved, once
+from tests.agent.acquire.grounds import CHANGES, Once, approved
 from tests.hub.contents import weights
 from tests.hub.faults import Fault
 from tests.hub.hub import Hub
@@ -35,9 +35,11 @@ def test_before_a_job_no_byte_is_written(hub: Hub, tmp_path: Path, name: str) ->
 def test_in_the_middle_of_a_job_no_further_file_is_begun(hub: Hub, tmp_path: Path, name: str) -> None:
     repo = hub.repo(REPO, FILES)
     with approved(tmp_path) as server:
-        hub.fault("cdn", Fault(meanwhile=once(lambda: CHANGES[name](server))), after=6)
+        change = Once(lambda: CHANGES[name](server))
+        hub.fault("cdn", Fault(meanwhile=change), after=6)
         with pytest.raises(Failed) as failed:
             Ordered(hub, server.root, repo, still=server.still, limits=replace(LIMITS, open_files=3)).run()
+        assert change.done.wait(20)
         assert failed.value.code == "root_unverified", "whatever the disk refused by then"
         assert len({request.file for request in hub.of("cdn")}) < len(FILES)
         assert not (tmp_path / "artifacts" / "models" / "models").exists()

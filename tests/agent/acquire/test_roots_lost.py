@@ -4,8 +4,9 @@ left as it is."""
 import errno
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from typing import Any
 from uuid import uuid4
 
@@ -57,22 +58,22 @@ class Lost:
     job: Ordered
     server: Server
     change: Callable[[Server], None]
-    lost: bool = False
+    lost: Event = field(default_factory=Event)
     after: dict[str, Any] | None = None  # where another folder took its place; the job writes into its own on and on
 
     def lose(self) -> None:
         """Now."""
         before = self.server.root.stat()
         self.change(self.server)
-        self.lost = True
         if not os.path.samestat(before, self.server.root.stat()):
             self.after = tree(self.server.root)
+        self.lost.set()
 
     def ends(self, run: Callable[[], object]) -> None:
         """As it should."""
         with pytest.raises(Failed) as failed:
             run()
-        assert self.lost, "while the job ran"
+        assert self.lost.wait(20), "while the job ran"
         assert failed.value.code == "root_unverified"
         assert failed.value.detail
         assert (self.after is None) == (self.change is grounds.remove_the_marker)
@@ -106,7 +107,7 @@ def telling(lost: Lost) -> Callable[[], object]:
 
 def fetching(lost: Lost) -> Callable[[], object]:
     """While the last bytes of the largest file come, and all files are begun."""
-    lost.job.hub.fault("cdn", Fault(meanwhile=grounds.once(lost.lose)), file=BIG, after=8)
+    lost.job.hub.fault("cdn", Fault(meanwhile=grounds.Once(lost.lose)), file=BIG, after=8)
     return lost.job.run
 
 
@@ -192,7 +193,7 @@ def test_a_root_that_stays_as_it_is_lets_the_job_end_well(hub: Hub, tmp_path: Pa
         kept = Lost(Ordered(hub, server.root, hub.repo(REPO, FILES), still=server.still), server, lambda _: None)
         result = STEPS[step](kept)()
         assert isinstance(result, wire.Result)
-        assert (result.outcome, kept.lost) == ("succeeded", True)
+        assert (result.outcome, kept.lost.is_set()) == ("succeeded", True)
 
 
 def test_a_snapshot_is_not_removed_where_a_copy_of_the_root_took_its_place(hub: Hub, tmp_path: Path) -> None:
