@@ -109,6 +109,11 @@ class Worker:
         return self.finish(given, now, outcome="succeeded", commit=commit, published=published(given, commit, **more))
 
 
+def stored(given: wire.Job) -> Job:
+    """The job as it stands."""
+    return Job.objects.get(pk=given.id)
+
+
 def published(given: wire.Job, commit: str = COMMIT, **more: Any) -> wire.Published:
     """What an agent says of the snapshot that it published."""
     order = given.order

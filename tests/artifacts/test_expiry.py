@@ -18,7 +18,7 @@ from nodes import control
 from nodes.audit import events
 from nodes.callers import Refused
 from nodes.models import Node
-from tests.artifacts.ordering import COMMIT, GIB, OPERATOR, SECOND, Worker, ordered, proof
+from tests.artifacts.ordering import COMMIT, GIB, OPERATOR, SECOND, Worker, ordered, proof, stored
 from tests.nodes.hearing import START, told
 
 pytestmark = pytest.mark.django_db
@@ -42,11 +42,6 @@ def over(settings: Settings) -> timedelta:
     """How long after START the lease is over."""
     lease: timedelta = settings.JOB_LEASE
     return lease + SECOND
-
-
-def stored(given: wire.Job) -> Job:
-    """The job as it stands."""
-    return Job.objects.get(pk=given.id)
 
 
 def test_a_lease_that_is_not_over_is_left_alone(given: wire.Job, settings: Settings) -> None:

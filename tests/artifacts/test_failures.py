@@ -6,7 +6,7 @@ import pytest
 
 from agent import wire
 from artifacts import jobs
-from artifacts.models import Job, StorageRoot
+from artifacts.models import StorageRoot
 from nodes.audit import events
 from tests.artifacts.ordering import (
     GIB,
@@ -14,16 +14,12 @@ from tests.artifacts.ordering import (
     SECOND,
     Worker,
     ordered,
+    stored,
 )
 from tests.nodes.hearing import START, told
 
 pytestmark = pytest.mark.django_db
 LATER = START + 60 * SECOND
-
-
-def stored(given: wire.Job) -> Job:
-    """The job as it stands."""
-    return Job.objects.get(pk=given.id)
 
 
 def test_a_lasting_failure_ends_the_job_with_its_numbers(worker: Worker, root: StorageRoot) -> None:

@@ -11,7 +11,7 @@ from artifacts.expiry import Expired
 from artifacts.models import Job, StorageRoot
 from nodes import heartbeats
 from nodes.models import Heartbeat
-from tests.artifacts.ordering import SECOND, Worker, ordered
+from tests.artifacts.ordering import SECOND, Worker, ordered, stored
 from tests.nodes.hearing import START, told
 
 pytestmark = pytest.mark.django_db
@@ -35,11 +35,6 @@ def over(settings: Settings) -> timedelta:
     """How long after START the lease is over."""
     lease: timedelta = settings.JOB_LEASE
     return lease + SECOND
-
-
-def stored(given: wire.Job) -> Job:
-    """The job as it stands."""
-    return Job.objects.get(pk=given.id)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from artifacts import jobs, orders, storage
 from artifacts.models import Artifact, Job, StorageRoot
 from nodes import control
 from nodes.audit import events
-from nodes.callers import Caller, Refused
+from nodes.callers import Caller
 from nodes.models import Node
 from tests.artifacts.ordering import (
     COMMIT,
@@ -24,6 +24,7 @@ from tests.artifacts.ordering import (
     an_artifact,
     proof,
 )
+from tests.artifacts.refusals import fields, refused
 from tests.nodes.hearing import START, told
 
 pytestmark = pytest.mark.django_db
@@ -34,19 +35,6 @@ LATER = START + 60 * SECOND
 def acquire(root: StorageRoot, by: Caller = OPERATOR, **said: Any) -> tuple[Job, bool]:
     """Order the usual snapshot, or as told."""
     return orders.acquire(root, **USUAL | {"by": by} | said)
-
-
-def refused(act: Any, code: Code = Code.INVALID) -> Refused:
-    """The refusal that the act meets."""
-    with pytest.raises(Refused) as caught:
-        act()
-    assert caught.value.code is code
-    return caught.value
-
-
-def fields(refusal: Refused) -> list[str]:
-    """The fields at fault."""
-    return [error.field for error in refusal.errors]
 
 
 def test_an_order_waits_for_its_node_which_hears_of_it(root: StorageRoot) -> None:

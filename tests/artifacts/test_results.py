@@ -7,35 +7,22 @@ from uuid import uuid4
 import pytest
 from pytest_django import Settings
 
-from agent import wire
 from agent.protocol import Code
 from artifacts.models import Artifact, Job, StorageRoot
 from nodes import control
-from nodes.callers import Refused
 from tests.artifacts.ordering import (
     OPERATOR,
     SECOND,
     Worker,
     a_server,
     ordered,
+    stored,
 )
+from tests.artifacts.refusals import refused
 from tests.nodes.hearing import START, told
 
 pytestmark = pytest.mark.django_db
 LATER = START + 60 * SECOND
-
-
-def stored(given: wire.Job) -> Job:
-    """The job as it stands."""
-    return Job.objects.get(pk=given.id)
-
-
-def refused(act: Any, code: Code = Code.INVALID) -> Refused:
-    """The refusal that the act meets."""
-    with pytest.raises(Refused) as caught:
-        act()
-    assert caught.value.code is code
-    return caught.value
 
 
 def test_a_result_that_is_told_again_changes_nothing(worker: Worker, root: StorageRoot) -> None:

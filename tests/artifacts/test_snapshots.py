@@ -5,11 +5,9 @@ from typing import Any
 import pytest
 
 from agent import wire
-from agent.protocol import Code
 from artifacts import orders
 from artifacts.models import Artifact, Job, StorageRoot
 from nodes.audit import events
-from nodes.callers import Refused
 from tests.artifacts.ordering import (
     COMMIT,
     GIB,
@@ -19,25 +17,14 @@ from tests.artifacts.ordering import (
     an_artifact,
     ordered,
     published,
+    stored,
 )
+from tests.artifacts.refusals import refused
 from tests.nodes.hearing import START, told
 
 pytestmark = pytest.mark.django_db
 LATER = START + 60 * SECOND
 OTHER = "beef" + "0" * 36
-
-
-def stored(given: wire.Job) -> Job:
-    """The job as it stands."""
-    return Job.objects.get(pk=given.id)
-
-
-def refused(act: Any, code: Code = Code.INVALID) -> Refused:
-    """The refusal that the act meets."""
-    with pytest.raises(Refused) as caught:
-        act()
-    assert caught.value.code is code
-    return caught.value
 
 
 def test_a_published_snapshot_is_an_artifact(worker: Worker, root: StorageRoot) -> None:

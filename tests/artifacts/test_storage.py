@@ -12,9 +12,10 @@ from artifacts import storage
 from artifacts.models import StorageRoot
 from nodes import control
 from nodes.audit import events
-from nodes.callers import Caller, Refused
+from nodes.callers import Caller
 from nodes.models import Node, Volume
 from tests.artifacts.ordering import GIB, OPERATOR, ROOT, a_server
+from tests.artifacts.refusals import fields, refused
 from tests.nodes.hearing import START, told
 
 pytestmark = pytest.mark.django_db
@@ -30,19 +31,6 @@ def register(node: Node, by: Caller = OPERATOR, **said: Any) -> StorageRoot:
     """Register the usual folder, or as told."""
     usual = {"host_path": "/mnt/cache/appdata/models", "container_path": ROOT}
     return storage.register(node, **usual | said, by=by, now=START)
-
-
-def refused(act: Any, code: Code = Code.INVALID) -> Refused:
-    """The refusal that the act meets."""
-    with pytest.raises(Refused) as caught:
-        act()
-    assert caught.value.code is code
-    return caught.value
-
-
-def fields(refusal: Refused) -> list[str]:
-    """The fields at fault."""
-    return [error.field for error in refusal.errors]
 
 
 def test_a_new_root_waits_for_its_agent_to_prove_it(node: Node) -> None:

@@ -9,9 +9,10 @@ from artifacts import storage
 from artifacts.models import Job, StorageRoot
 from nodes import control
 from nodes.audit import events
-from nodes.callers import Caller, Refused
+from nodes.callers import Caller
 from nodes.models import Node
 from tests.artifacts.ordering import GIB, OPERATOR, ROOT, SECOND, Worker, a_root, a_server, ordered
+from tests.artifacts.refusals import fields, refused
 from tests.nodes.hearing import START, told
 
 pytestmark = pytest.mark.django_db
@@ -28,19 +29,6 @@ def register(node: Node, by: Caller = OPERATOR, **said: Any) -> StorageRoot:
     """Register the usual folder, or as told."""
     usual = {"host_path": "/mnt/cache/appdata/models", "container_path": ROOT}
     return storage.register(node, **usual | said, by=by, now=START)
-
-
-def refused(act: Any, code: Code = Code.INVALID) -> Refused:
-    """The refusal that the act meets."""
-    with pytest.raises(Refused) as caught:
-        act()
-    assert caught.value.code is code
-    return caught.value
-
-
-def fields(refusal: Refused) -> list[str]:
-    """The fields at fault."""
-    return [error.field for error in refusal.errors]
 
 
 def revise(root: StorageRoot, version: int = 1, **changes: Any) -> StorageRoot:

@@ -5,11 +5,9 @@ from typing import Any
 import pytest
 
 from agent import wire
-from agent.protocol import Code
 from artifacts import orders, quarantine
 from artifacts.models import Artifact, Job, QuarantinedFile, StorageRoot
 from nodes.audit import events
-from nodes.callers import Refused
 from tests.artifacts.ordering import (
     COMMIT,
     GIB,
@@ -19,19 +17,12 @@ from tests.artifacts.ordering import (
     an_artifact,
     ordered,
 )
+from tests.artifacts.refusals import refused
 from tests.nodes.hearing import START, told
 
 pytestmark = pytest.mark.django_db
 LATER = START + 60 * SECOND
 ARTIFACT = ("artifact.published", "artifact.verified", "artifact.damaged", "artifact.removed")
-
-
-def refused(act: Any, code: Code = Code.INVALID) -> Refused:
-    """The refusal that the act meets."""
-    with pytest.raises(Refused) as caught:
-        act()
-    assert caught.value.code is code
-    return caught.value
 
 
 def verified(worker: Worker, artifact: Artifact, **found: Any) -> str:

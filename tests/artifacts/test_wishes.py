@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from agent.protocol import Code
 from artifacts import orders
 from artifacts.models import Job, StorageRoot
-from nodes.callers import Caller, Refused
+from nodes.callers import Caller
 from tests.artifacts.ordering import (
     OPERATOR,
 )
+from tests.artifacts.refusals import fields, refused
 from tests.nodes.hearing import START
 
 pytestmark = pytest.mark.django_db
@@ -20,19 +20,6 @@ USUAL: dict[str, Any] = {"repo_id": "org/model", "now": START}
 def acquire(root: StorageRoot, by: Caller = OPERATOR, **said: Any) -> tuple[Job, bool]:
     """Order the usual snapshot, or as told."""
     return orders.acquire(root, **USUAL | {"by": by} | said)
-
-
-def refused(act: Any, code: Code = Code.INVALID) -> Refused:
-    """The refusal that the act meets."""
-    with pytest.raises(Refused) as caught:
-        act()
-    assert caught.value.code is code
-    return caught.value
-
-
-def fields(refusal: Refused) -> list[str]:
-    """The fields at fault."""
-    return [error.field for error in refusal.errors]
 
 
 @pytest.mark.parametrize("revision", ["ab" * 20, "AB" * 20], ids=["small", "capital"])

@@ -20,12 +20,6 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def mara() -> Client:
-    """An operator's browser."""
-    return browsing.an_operator()
-
-
-@pytest.fixture
 def node(enrolled_node: Callable[..., Any]) -> Node:
     """A node whose first credential is in use."""
     node: Node = enrolled_node(at=instant() - timedelta(minutes=5)).node

@@ -20,12 +20,6 @@ ADD = f"{LIST}add/"
 FORM = {"name": "nightly", "role": "auditor", "days": "30"}
 
 
-@pytest.fixture
-def mara() -> Client:
-    """An operator's browser."""
-    return browsing.an_operator()
-
-
 def test_the_key_is_shown_in_the_answer_and_works(mara: Client) -> None:
     response = sent(mara, ADD, FORM)
     assert "no-store" in response["Cache-Control"]

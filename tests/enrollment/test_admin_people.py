@@ -19,12 +19,6 @@ ADD = f"{LIST}add/"
 FORM = {"name": "nina", "role": "auditor", "password": "a rather long phrase"}
 
 
-@pytest.fixture
-def mara() -> Client:
-    """An operator's browser."""
-    return browsing.an_operator()
-
-
 def change(user: User) -> str:
     """A person's page."""
     return f"{LIST}{user.pk}/change/"

@@ -18,7 +18,6 @@ from enrollment import admission, secrets
 from enrollment.models import EnrollmentToken
 from nodes.audit import events
 from nodes.callers import Caller
-from tests.nodes import browsing
 from tests.nodes.browsing import instant, sent, words
 
 pytestmark = pytest.mark.django_db
@@ -32,12 +31,6 @@ FORM = {
     "expires_in_seconds": "900",
     "lab_eligible": "on",
 }
-
-
-@pytest.fixture
-def mara() -> Client:
-    """An operator's browser."""
-    return browsing.an_operator()
 
 
 @pytest.fixture

@@ -23,12 +23,6 @@ FORMS: list[tuple[str, dict[str, str], type[Any]]] = [
 
 
 @pytest.fixture
-def mara() -> Client:
-    """An operator's browser."""
-    return browsing.an_operator()
-
-
-@pytest.fixture
 def address(request: pytest.FixtureRequest, enrolled_node: Callable[..., Any]) -> str:
     """The form's page."""
     node = enrolled_node(at=instant() - timedelta(minutes=5)).node

@@ -15,18 +15,11 @@ from nodes.audit import record
 from nodes.callers import SYSTEM, Refused
 from nodes.event_types import EventType
 from nodes.models import Heartbeat, Node
-from tests.nodes import browsing
 from tests.nodes.browsing import instant, page_of, words
 from tests.nodes.hearing import Agent, speaker
 from tests.nodes.publishing import FAILED, facts, gpu, known, publish, sample, unknown, volume
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def mara() -> Client:
-    """An operator's browser."""
-    return browsing.an_operator()
 
 
 @pytest.fixture

@@ -20,12 +20,6 @@ pytestmark = pytest.mark.django_db
 LIST = "/admin/nodes/node/"
 
 
-@pytest.fixture
-def mara() -> Client:
-    """An operator's browser."""
-    return browsing.an_operator()
-
-
 def row(client: Client, query: str = "") -> str:
     """What the list says."""
     return words(client.get(LIST + query))

@@ -16,12 +16,6 @@ pytestmark = pytest.mark.django_db
 REVISION = {"display_name": "server09", "role": "lab", "labels": "site=office\nrack = a1\n", "lab_eligible": "on"}
 
 
-@pytest.fixture
-def mara() -> Client:
-    """An operator's browser."""
-    return browsing.an_operator()
-
-
 def test_disabling_says_why_and_leads_back(mara: Client, make_node: Callable[..., Node]) -> None:
     node = make_node()
     response = mara.post(verb_of(node, "disable"), {"reason": "fan replacement"})

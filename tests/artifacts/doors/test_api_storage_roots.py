@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from artifacts.models import StorageRoot
 from nodes.callers import AUDITORS, OPERATORS
 from nodes.models import Node
+from tests.artifacts.doors.asking import send
 from tests.artifacts.ordering import a_server
 from tests.artifacts.showing import GIB, TIB, a_job, a_root, an_artifact, progressed
 from tests.nodes.browsing import at_the_pages, person
@@ -41,11 +42,6 @@ def register(client: Client, node: Node, *, headers: dict[str, str] | None = Non
         "container_path": "/data/artifacts/models",
     }
     return client.post(URL, body | fields, content_type="application/json", headers=headers or {})
-
-
-def send(client: Client, path: str, body: Any, method: str = "post", **headers: str) -> Any:
-    """The response to a body."""
-    return getattr(client, method)(path, body, content_type="application/json", headers=headers)
 
 
 def faults(response: Any) -> list[str]:

@@ -1,6 +1,6 @@
 """Artifacts by REST: what lies where, and the orders that verify and remove it."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
@@ -19,18 +19,6 @@ from tests.nodes.browsing import at_the_pages, person
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/artifacts"
 ADMIN = "/api/v1/admin/artifacts"
-
-
-@pytest.fixture
-def now() -> datetime:
-    """The doors read the clock, so rows are made against it."""
-    return datetime.now(UTC)
-
-
-@pytest.fixture
-def root(now: datetime) -> StorageRoot:
-    """A verified root of a server whose agent speaks all types."""
-    return a_root(a_server(), now)
 
 
 def order(client: Client, artifact: Any, verb: str, body: Any = None, **headers: str) -> Any:

@@ -7,33 +7,9 @@ import pytest
 
 from artifacts.admin.course import pictures
 from artifacts.models import Job, StorageRoot
-from nodes.models import Node
-from tests.artifacts.ordering import a_server
-from tests.artifacts.showing import GIB, a_job, a_root
-from tests.nodes.browsing import instant
-from tests.nodes.hearing import Agent
+from tests.artifacts.showing import GIB, a_job
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def now() -> datetime:
-    """Pages read the clock, so rows are made against it."""
-    return instant()
-
-
-@pytest.fixture
-def node(now: datetime) -> Node:
-    """A server that was heard just now."""
-    node = a_server()
-    Agent(node).beat(now)
-    return node
-
-
-@pytest.fixture
-def root(node: Node, now: datetime) -> StorageRoot:
-    """Its verified root."""
-    return a_root(node, now)
 
 
 def a_course(root: StorageRoot, now: datetime, *points: tuple[int, int], **fields: Any) -> Job:

@@ -10,32 +10,10 @@ from artifacts.admin.job_verbs import verb
 from artifacts.admin.subjects import page_of
 from artifacts.models import Job, StorageRoot
 from nodes.models import Heartbeat, Node
-from tests.artifacts.ordering import a_server
-from tests.artifacts.showing import COMMIT, GIB, a_bad_file, a_job, a_root, an_artifact, progressed
-from tests.nodes.browsing import instant, words
-from tests.nodes.hearing import Agent
+from tests.artifacts.showing import COMMIT, GIB, a_bad_file, a_job, an_artifact, progressed
+from tests.nodes.browsing import words
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def now() -> datetime:
-    """Pages read the clock, so rows are made against it."""
-    return instant()
-
-
-@pytest.fixture
-def node(now: datetime) -> Node:
-    """A server that was heard just now."""
-    node = a_server()
-    Agent(node).beat(now)
-    return node
-
-
-@pytest.fixture
-def root(node: Node, now: datetime) -> StorageRoot:
-    """Its verified root."""
-    return a_root(node, now)
 
 
 def flags(client: Client, job: Job) -> dict[str, Any]:

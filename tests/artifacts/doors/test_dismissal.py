@@ -1,6 +1,6 @@
 """A failed job needs attention until somebody dismisses it, or another job did what it failed to do."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from artifacts import jobs, listed
 from artifacts.models import Job, StorageRoot
 from nodes.audit import events
 from nodes.callers import AUDITORS, Caller, Refused
-from tests.artifacts.ordering import OPERATOR, a_server
+from tests.artifacts.ordering import OPERATOR
 from tests.artifacts.showing import COMMIT, a_job, a_root, an_artifact
 from tests.nodes.browsing import at_the_pages, person
 from tests.nodes.hearing import told
@@ -21,18 +21,6 @@ from tests.nodes.hearing import told
 pytestmark = pytest.mark.django_db
 MINUTE = timedelta(minutes=1)
 OTHER = "f" * 40
-
-
-@pytest.fixture
-def now() -> datetime:
-    """The doors read the clock, so rows are made against it."""
-    return datetime.now(UTC)
-
-
-@pytest.fixture
-def root(now: datetime) -> StorageRoot:
-    """A verified root of a server whose agent speaks all types."""
-    return a_root(a_server(), now)
 
 
 @pytest.fixture

@@ -12,32 +12,11 @@ from artifacts.models import Job, StorageRoot
 from nodes.models import Node
 from tests.artifacts.ordering import a_server
 from tests.artifacts.showing import a_job, a_root
-from tests.nodes.browsing import instant, words
-from tests.nodes.hearing import Agent
+from tests.nodes.browsing import words
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/artifacts/job/"
 ADD = f"{LIST}add/"
-
-
-@pytest.fixture
-def now() -> datetime:
-    """Pages read the clock, so rows are made against it."""
-    return instant()
-
-
-@pytest.fixture
-def node(now: datetime) -> Node:
-    """A server that was heard just now."""
-    node = a_server()
-    Agent(node).beat(now)
-    return node
-
-
-@pytest.fixture
-def root(node: Node, now: datetime) -> StorageRoot:
-    """Its verified root."""
-    return a_root(node, now)
 
 
 def test_an_order_leads_to_its_job_and_the_second_joins_it(mara: Client, root: StorageRoot) -> None:

@@ -10,35 +10,13 @@ from django.test import Client
 
 from agent import wire
 from artifacts.models import Job, StorageRoot
+from tests.artifacts.doors.asking import order, send
 from tests.artifacts.ordering import a_server
 from tests.artifacts.showing import COMMIT, GIB, a_job, a_root, an_artifact, progressed
 from tests.nodes.hearing import told
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/admin/jobs"
-
-
-@pytest.fixture
-def now() -> datetime:
-    """The doors read the clock, so rows are made against it."""
-    return datetime.now(UTC)
-
-
-@pytest.fixture
-def root(now: datetime) -> StorageRoot:
-    """A verified root of a server whose agent speaks all types."""
-    return a_root(a_server(), now)
-
-
-def send(client: Client, path: str, body: Any, **headers: str) -> Any:
-    """The response to a body."""
-    return client.post(path, body, content_type="application/json", headers=headers)
-
-
-def order(client: Client, root: StorageRoot, *, key: str = "", **fields: Any) -> Any:
-    """The response to an order."""
-    headers = {"Idempotency-Key": key} if key else {}
-    return send(client, URL, {"root_id": str(root.pk), "repo_id": "org/model"} | fields, **headers)
 
 
 def faults(response: Any) -> list[str]:

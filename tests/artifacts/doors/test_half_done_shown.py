@@ -22,14 +22,8 @@ BUTTON = "Delete half-done files"
 
 
 @pytest.fixture
-def now() -> datetime:
-    """The doors read the clock, so rows are made against it."""
-    return datetime.now(UTC)
-
-
-@pytest.fixture
 def root(now: datetime) -> StorageRoot:
-    """A verified root of a server whose agent speaks all types."""
+    """A verified root of a server that was not heard yet."""
     return a_root(a_server(), now)
 
 

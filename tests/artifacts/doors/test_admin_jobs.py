@@ -12,36 +12,14 @@ from django.test.utils import CaptureQueriesContext
 from artifacts.admin.job_verbs import verb
 from artifacts.admin.subjects import page_of
 from artifacts.models import StorageRoot
-from nodes.models import Node
 from tests.artifacts.ordering import a_server
 from tests.artifacts.showing import GIB, a_bad_file, a_job, a_root, an_artifact, progressed
 from tests.nodes import browsing
-from tests.nodes.browsing import instant, words
-from tests.nodes.hearing import Agent
+from tests.nodes.browsing import words
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/artifacts/job/"
 ADD = f"{LIST}add/"
-
-
-@pytest.fixture
-def now() -> datetime:
-    """Pages read the clock, so rows are made against it."""
-    return instant()
-
-
-@pytest.fixture
-def node(now: datetime) -> Node:
-    """A server that was heard just now."""
-    node = a_server()
-    Agent(node).beat(now)
-    return node
-
-
-@pytest.fixture
-def root(node: Node, now: datetime) -> StorageRoot:
-    """Its verified root."""
-    return a_root(node, now)
 
 
 def test_an_empty_list_offers_to_order(mara: Client) -> None:

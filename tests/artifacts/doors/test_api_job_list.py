@@ -1,6 +1,6 @@
 """The list of jobs by REST: filters, orders, pages."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -15,18 +15,6 @@ from tests.artifacts.showing import a_job, a_root, an_artifact, progressed
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/admin/jobs"
-
-
-@pytest.fixture
-def now() -> datetime:
-    """The doors read the clock, so rows are made against it."""
-    return datetime.now(UTC)
-
-
-@pytest.fixture
-def root(now: datetime) -> StorageRoot:
-    """A verified root of a server whose agent speaks all types."""
-    return a_root(a_server(), now)
 
 
 def faults(response: Any) -> list[str]:

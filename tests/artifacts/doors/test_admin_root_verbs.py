@@ -14,7 +14,7 @@ from nodes.audit import events
 from nodes.models import Node
 from tests.artifacts.ordering import a_server
 from tests.artifacts.showing import GIB, TIB, a_job, a_root
-from tests.nodes.browsing import instant, words
+from tests.nodes.browsing import words
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/artifacts/storageroot/"
@@ -26,12 +26,6 @@ FORM = {
     "reserve": "10 %",
     "ceiling": "2 TiB",
 }
-
-
-@pytest.fixture
-def now() -> datetime:
-    """Pages read the clock, so rows are made against it."""
-    return instant()
 
 
 @pytest.fixture

@@ -13,16 +13,10 @@ from nodes.models import Node
 from tests.artifacts.ordering import a_server
 from tests.artifacts.showing import GIB, a_bad_file, a_job, a_root, an_artifact, progressed
 from tests.nodes import browsing
-from tests.nodes.browsing import instant, words
+from tests.nodes.browsing import words
 from tests.nodes.hearing import Agent
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def now() -> datetime:
-    """Pages read the clock, so rows are made against it."""
-    return instant()
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """What operators do to jobs by REST, and who may."""
 
-from datetime import UTC, datetime
-from typing import Any
+from datetime import datetime
 from uuid import uuid4
 
 import pytest
@@ -9,36 +8,13 @@ from django.test import Client
 
 from artifacts.models import StorageRoot
 from nodes.callers import AUDITORS, OPERATORS
-from tests.artifacts.ordering import a_server
-from tests.artifacts.showing import a_job, a_root
+from tests.artifacts.doors.asking import order, send
+from tests.artifacts.showing import a_job
 from tests.nodes.browsing import at_the_pages, person
 from tests.nodes.hearing import told
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/admin/jobs"
-
-
-@pytest.fixture
-def now() -> datetime:
-    """The doors read the clock, so rows are made against it."""
-    return datetime.now(UTC)
-
-
-@pytest.fixture
-def root(now: datetime) -> StorageRoot:
-    """A verified root of a server whose agent speaks all types."""
-    return a_root(a_server(), now)
-
-
-def send(client: Client, path: str, body: Any, **headers: str) -> Any:
-    """The response to a body."""
-    return client.post(path, body, content_type="application/json", headers=headers)
-
-
-def order(client: Client, root: StorageRoot, *, key: str = "", **fields: Any) -> Any:
-    """The response to an order."""
-    headers = {"Idempotency-Key": key} if key else {}
-    return send(client, URL, {"root_id": str(root.pk), "repo_id": "org/model"} | fields, **headers)
 
 
 def test_a_queued_job_is_cancelled_and_tried_again(api: Client, root: StorageRoot) -> None:

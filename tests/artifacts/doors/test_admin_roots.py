@@ -16,7 +16,7 @@ from nodes.models import Node
 from tests.artifacts.ordering import a_server
 from tests.artifacts.showing import GIB, TIB, a_job, a_root, an_artifact, progressed
 from tests.nodes import browsing
-from tests.nodes.browsing import instant, words
+from tests.nodes.browsing import words
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/artifacts/storageroot/"
@@ -28,12 +28,6 @@ FORM = {
     "reserve": "10 %",
     "ceiling": "2 TiB",
 }
-
-
-@pytest.fixture
-def now() -> datetime:
-    """Pages read the clock, so rows are made against it."""
-    return instant()
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from django.test import Client
 
 from artifacts.models import StorageRoot
 from nodes.models import Node
+from tests.artifacts.doors.asking import send
 from tests.artifacts.ordering import a_server
 from tests.artifacts.showing import GIB, TIB, a_root
 
@@ -25,11 +26,6 @@ def node() -> Node:
 def root(node: Node) -> StorageRoot:
     """A verified root."""
     return a_root(node, datetime.now(UTC))
-
-
-def send(client: Client, path: str, body: Any, method: str = "post", **headers: str) -> Any:
-    """The response to a body."""
-    return getattr(client, method)(path, body, content_type="application/json", headers=headers)
 
 
 def faults(response: Any) -> list[str]:
