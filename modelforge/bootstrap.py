@@ -139,7 +139,8 @@ def make(files):  # type: (tuple[str, ...]) -> None
         what = "Making anew" if os.path.exists(ENVIRONMENT) else "Making"
         say("%s the virtual environment in %s" % (what, ENVIRONMENT))
         folder("empty")
-        code, lines = told([sys.executable, "-I", "-m", "venv", ENVIRONMENT])
+        place = os.path.realpath(ENVIRONMENT) if os.path.islink(ENVIRONMENT) else ENVIRONMENT  # venv takes no links
+        code, lines = told([sys.executable, "-I", "-m", "venv", place])
         if code != 0:
             fail("".join(lines) + "The environment could not be made. Is the disk full, or %s read-only?" % ROOT)
     if os.path.exists(STAMP):

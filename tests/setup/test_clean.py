@@ -75,3 +75,48 @@ def test_an_environment_that_was_half_made_elsewhere_is_made_anew(checkout: Chec
     assert done.returncode == 0, done.stderr
     assert "Making anew" in done.stdout
     assert (elsewhere / "bin" / "python").exists()
+
+
+@pytest.fixture
+def linked(checkout: Checkout, tmp_path: Path) -> Path:
+    """Somebody's folder, which .venv in the checkout is a link to."""
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "thesis.txt").write_text("precious\n")
+    checkout.environment.symlink_to(mine)
+    return mine
+
+
+def test_make_clean_leaves_what_a_link_named_venv_leads_to(checkout: Checkout, linked: Path) -> None:
+    done = make(checkout)
+    assert done.returncode != 0
+    assert f"{checkout.environment} was not made by make, so it stays" in done.stderr
+    assert f"It is a link to {linked}: rm '{checkout.environment}' removes the link alone." in done.stderr
+    assert (linked / "thesis.txt").read_text() == "precious\n"
+
+
+def test_no_environment_is_made_among_the_files_that_a_link_named_venv_leads_to(
+    checkout: Checkout, linked: Path
+) -> None:
+    done = checkout.run()
+    assert done.returncode == 1
+    assert f"{checkout.environment} is a link to {linked}, which holds files" in done.stderr
+    assert f"rm '{checkout.environment}'" in done.stderr
+    assert [path.name for path in linked.iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("there", [True, False], ids=["empty", "not-there"])
+def test_what_make_itself_made_behind_a_link_named_venv_is_removed(
+    there: bool, checkout: Checkout, tmp_path: Path
+) -> None:
+    scratch = tmp_path / "scratch"
+    if there:
+        scratch.mkdir()
+    checkout.environment.symlink_to(scratch)
+    done = checkout.run()
+    assert done.returncode == 0, done.stderr
+    assert (scratch / "bin" / "python").exists()
+    assert make(checkout).returncode == 0
+    assert not os.path.lexists(checkout.environment)
+    assert list(scratch.iterdir()) == []
