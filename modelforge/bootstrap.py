@@ -136,6 +136,7 @@ def make(files):  # type: (tuple[str, ...]) -> None
     """Make the environment, or complete one that was left half made or is out of date."""
     can_make_environments()
     if not runs() or not works("-I", "-m", "pip", "--version"):  # an interrupted making may have left none
+        folder("fault")  # before anything is said to be made
         what = "Making anew" if os.path.exists(ENVIRONMENT) else "Making"
         say("%s the virtual environment in %s" % (what, ENVIRONMENT))
         folder("empty")
@@ -154,7 +155,7 @@ def make(files):  # type: (tuple[str, ...]) -> None
 
 
 def folder(act):  # type: (str) -> None
-    """``empty`` or ``remove`` the environment's folder; somebody else's files in it are never touched."""
+    """``empty`` or ``remove`` the environment's folder, but nobody else's files; ``fault`` only asks whether it may."""
     sys.path.insert(0, ROOT)
     from modelforge.premises import Premises  # noqa: PLC0415 - as below
 

@@ -63,6 +63,7 @@ def test_an_environment_is_not_made_among_somebody_elses_files(checkout: Checkou
     assert done.returncode == 1
     assert f"MODELFORGE_VENV names {home}, which holds files" in done.stderr
     assert "Traceback" not in done.stderr
+    assert "Making" not in done.stdout
     assert [path.name for path in home.iterdir()] == ["thesis"]
 
 
@@ -102,6 +103,7 @@ def test_no_environment_is_made_among_the_files_that_a_link_named_venv_leads_to(
     assert done.returncode == 1
     assert f"{checkout.environment} is a link to {linked}, which holds files" in done.stderr
     assert f"rm '{checkout.environment}'" in done.stderr
+    assert "Making" not in done.stdout
     assert [path.name for path in linked.iterdir()] == ["thesis.txt"]
 
 
