@@ -11,8 +11,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import environ
 from django.core.exceptions import ImproperlyConfigured
+
+from modelforge import databases
 
 
 class Environment:
@@ -34,7 +35,12 @@ class Environment:
         try:
             return Path(path).read_text(encoding="utf-8").strip() or None
         except (OSError, UnicodeDecodeError) as fault:
-            raise ImproperlyConfigured(f"{name}_FILE names a file that cannot be read: {fault}") from fault
+            why = fault.strerror if isinstance(fault, OSError) else "it is no text in UTF-8"
+            # Without what it says: who takes one name for the other has put the secret itself there.
+            raise ImproperlyConfigured(
+                f"{name}_FILE names a file that cannot be read ({why}). Say the path of a file that uid {os.geteuid()} "
+                f"can read, or set {name} itself."
+            ) from None
 
     def text(self, name: str, default: str) -> str:
         """A plain text."""
@@ -111,12 +117,7 @@ class Environment:
     def database(self, name: str, default: str) -> dict[str, Any]:
         """A database by its URL: SQLite in WAL with immediate transactions, PostgreSQL with lasting connections."""
         value = self.raw(name)
-        url = value or default
-        config: dict[str, Any] = dict(environ.Env.db_url_config(url))
-        if not config.get("ENGINE", "").endswith(("sqlite3", "postgresql")):
-            raise ImproperlyConfigured(
-                f"{name} is no address of a database; say postgresql://USER:PASSWORD@HOST:PORT/NAME or sqlite:////FILE."
-            )
+        config = databases.parse(name, value or default)
         config["CONN_MAX_AGE"] = None
         config["CONN_HEALTH_CHECKS"] = True
         if config["ENGINE"].endswith("sqlite3"):
@@ -177,7 +178,11 @@ def _can_hold(name: str, file: Path) -> None:
     if str(file).startswith((":memory:", "file:")):
         return
     folder(name, file.parent)
-    if file.exists() and not (file.is_file() and os.access(file, os.R_OK | os.W_OK)):
+    try:
+        usable = not file.exists() or (file.is_file() and os.access(file, os.R_OK | os.W_OK))
+    except OSError:  # a name that is too long
+        usable = False
+    if not usable:
         raise ImproperlyConfigured(
             f"{name}: {file} is no file that uid {os.geteuid()} can read and write. Mend its rights, or name another."
         )

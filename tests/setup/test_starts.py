@@ -50,6 +50,24 @@ def test_a_process_names_the_variable_and_ends(process: str, name: str, text: st
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+@pytest.mark.parametrize("process", [*COMMANDS, "check"])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("MODELFORGE_DATABASE_URL", '"postgresql://u:topsecretpw@h/x"'),
+        ("MODELFORGE_DATABASE_URL", "postgresql://u:topsecretpw/x@h/x"),
+    ],
+    ids=["quoted-database", "unescaped-database"],
+)
+def test_no_process_shows_the_secret_in_a_wrong_address(process: str, name: str, text: str, tmp_path: Path) -> None:
+    command = ("-m", *COMMANDS[process]) if process in COMMANDS else ("manage.py", "check")
+    done = start(command, tmp_path / "var", **{name: text})
+    assert (done.returncode, done.stdout, len(done.stderr.strip().splitlines())) == (78, "", 1)
+    assert done.stderr.startswith(f"{name} ")
+    assert "percent-encode" in done.stderr
+    assert "topsec" not in done.stderr
+
+
 def test_a_command_does_too_and_works_once_it_is_mended(tmp_path: Path) -> None:
     check = ("manage.py", "check")
     done = start(check, tmp_path / "var", MODELFORGE_QUEUE_DIR="/dev/null")
