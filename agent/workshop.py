@@ -36,7 +36,12 @@ def worker(
     )
     lookout = Lookout(
         prove=partial(roots.prove, ground=ground),
-        tidying=Tidying(partials=remove.partials, weigh=half_done.lying_bytes, forget=remove.forget),
+        tidying=Tidying(
+            partials=remove.partials,
+            weigh=half_done.lying_bytes,
+            forget=remove.tidy,
+            being_deleted=remove.being_deleted,
+        ),
         clock=clock,
         wake=wakes.set,
     )

@@ -197,7 +197,12 @@ class Parts:
         )
         self.lookout = Lookout(
             prove=no_roots,
-            tidying=Tidying(partials=lambda root: [], weigh=lambda root, jobs: 0, forget=lambda root, jobs: None),
+            tidying=Tidying(
+                partials=lambda root: [],
+                weigh=lambda root, jobs: 0,
+                forget=lambda root, jobs: None,
+                being_deleted=lambda root: [],
+            ),
             clock=self.clock,
             wake=lambda: None,
         )

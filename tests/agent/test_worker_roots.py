@@ -214,3 +214,17 @@ def test_a_disk_that_cannot_be_tidied_is_only_told_of(place: Workplace, caplog: 
     place.worker.work()
     place.turn()
     assert place.claims[-1].types == TYPES
+
+
+def test_what_cannot_be_deleted_keeps_the_room_from_being_told_and_holds_up_no_job(place: Workplace) -> None:
+    place.aside = ["withstands"]
+    place.ready()
+    place.worker.work()
+    place.turn()
+    assert [proof.partial_bytes.value for proof in place.claims[-1].proofs] == [None]
+    assert place.claims[-1].types == TYPES
+    place.aside = []
+    place.turn(8, pass_=10)
+    place.worker.work()
+    place.turn()
+    assert [proof.partial_bytes.value for proof in place.claims[-1].proofs] == [0]

@@ -85,12 +85,18 @@ class Workplace:
         self.weighed: list[Sequence[UUID]] = []
         self.forgotten: list[UUID] = []
         self.slow: threading.Event | None = None  # deletions wait for it
+        self.aside: list[str] = []  # what is listed no more, and not deleted yet
         self.untidy: Exception | None = None
         self.work: Callable[..., wire.Result | None] = lambda **_: None
         self.wakes = threading.Event()
         self.lookout = Lookout(
             prove=self._prove,
-            tidying=Tidying(partials=lambda _: list(self.partials), weigh=self._weigh, forget=self._forget),
+            tidying=Tidying(
+                partials=lambda _: list(self.partials),
+                weigh=self._weigh,
+                forget=self._forget,
+                being_deleted=lambda _: self.aside,
+            ),
             clock=self.clock,
             wake=self.wakes.set,
         )
@@ -176,7 +182,7 @@ class Workplace:
     def _forget(self, root: Path, jobs: Sequence[UUID]) -> None:
         if self.untidy is not None:
             raise self.untidy
-        if self.slow is not None:
+        if jobs and self.slow is not None:
             self.slow.wait(20)
         self.forgotten += jobs
         self.partials = [job for job in self.partials if job not in jobs]

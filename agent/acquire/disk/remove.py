@@ -18,6 +18,7 @@ from agent.acquire.terms import Brake, Failed, Stopped
 
 log = logging.getLogger(__name__)
 
+_HALF_DONE = ".partial"  # ends the names of those below .removed/; the others were published
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -64,9 +65,36 @@ def forget(root: Path, job_ids: Iterable[UUID]) -> None:
     with places.writing(root, "deleting half-done files"), Tree(root) as tree:
         for job_id in job_ids:
             if tree.stat(places.partial(job_id)) is not None:
-                aside = f"{places.removed(job_id)}.partial"
+                aside = f"{places.removed(job_id)}{_HALF_DONE}"
                 set_aside(tree, places.partial(job_id), aside)
                 drop(tree, aside)
+
+
+def tidy(root: Path, job_ids: Iterable[UUID]) -> None:
+    """Forget these jobs, and finish what an earlier process began to.
+
+    What cannot be deleted holds up nothing else, and lies aside until it can be; ``Failed`` tells of one such.
+    """
+    refused = []
+    for job_id in job_ids:
+        try:
+            forget(root, [job_id])
+        except Failed as failed:
+            refused.append(failed)
+    for aside in being_deleted(root):
+        try:
+            with places.writing(root, f"deleting {aside}"), Tree(root) as tree:
+                drop(tree, aside)
+        except Failed as failed:
+            refused.append(failed)
+    if refused:
+        raise refused[-1]  # those aside say where they lie
+
+
+def being_deleted(root: Path) -> list[str]:
+    """Half-done files that are on no list any more, and take their room still: being deleted, or left in the middle."""
+    with places.writing(root, "looking for what is being deleted"), Tree(root) as tree:
+        return [f"{places.REMOVED}/{name}" for name in tree.names(places.REMOVED) if name.endswith(_HALF_DONE)]
 
 
 def set_aside(tree: Tree, path: str, aside: str) -> None:

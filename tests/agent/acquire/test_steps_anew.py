@@ -224,18 +224,18 @@ def test_a_snapshot_is_removed_and_removed_again_without_harm(ordered: Ordered) 
 def test_two_deletions_of_one_folder_bear_each_other(root: Path) -> None:
     """A job finishes what was broken off while the agent forgets half-done files."""
     for number in range(2000):
-        folder = root / f".removed/job/{number % 50}"
+        folder = root / f".removed/job.partial/{number % 50}"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / str(number)).touch()
     errors: list[Exception] = []
 
-    def drop() -> None:
+    def drop(number: int) -> None:
         try:
-            remove.finish_removals(root)
+            remove.tidy(root, []) if number % 2 else remove.finish_removals(root)
         except Failed as failed:
             errors.append(failed)
 
-    threads = [threading.Thread(target=drop) for _ in range(4)]
+    threads = [threading.Thread(target=drop, args=(number,)) for number in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
