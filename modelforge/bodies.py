@@ -1,7 +1,8 @@
 """A request's body arrives whole or counts as unreadable, and those who send slowly never hold all threads."""
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -43,9 +44,13 @@ class Slots:
 
 
 class WholeBody:
-    """The stream of a body whose length was told: what ends before it raises OSError instead of looking complete."""
+    """The stream of a body whose length was told: what ends before it raises OSError instead of looking complete.
+
+    ``fault`` keeps what was raised: Django's CSRF check swallows it, and goes on as though the form had no token.
+    """
 
     def __init__(self, stream: Any, length: int, slots: Slots | None = None) -> None:
+        self.fault: OSError | None = None
         self._stream = stream
         self._left = length
         self._slots = slots
@@ -53,23 +58,39 @@ class WholeBody:
     def read(self, size: int = -1) -> bytes:
         """So many bytes, all of them where none is said."""
         wanted = self._left if size < 0 else min(size, self._left)
-        data = self._read(lambda: self._stream.read(wanted))
-        if len(data) < wanted:
-            raise OSError(f"The body ended {self._left - len(data)} bytes before its Content-Length.")
+        with self._noting():
+            data = self._read(lambda: self._stream.read(wanted))
+            if len(data) < wanted:
+                raise OSError(f"The body ended {self._left - len(data)} bytes before its Content-Length.")
         self._left -= len(data)
         return data
 
     def readline(self, size: int = -1) -> bytes:
         """Up to the end of a line."""
         wanted = self._left if size < 0 else min(size, self._left)
-        line = self._read(lambda: self._stream.readline(wanted))
-        if len(line) < wanted and not line.endswith(b"\n"):
-            raise OSError(f"The body ended {self._left - len(line)} bytes before its Content-Length.")
+        with self._noting():
+            line = self._read(lambda: self._stream.readline(wanted))
+            if len(line) < wanted and not line.endswith(b"\n"):
+                raise OSError(f"The body ended {self._left - len(line)} bytes before its Content-Length.")
         self._left -= len(line)
         return line
 
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as fault:
+            self.fault = fault
+            raise
+
     def _read(self, read: Callable[[], bytes]) -> bytes:
         return self._slots.wait(read) if self._slots and self._left else read()
+
+
+def fault_of(environ: Mapping[str, Any]) -> OSError | None:
+    """Why the body of this request could not be read; nothing where it was, or nobody tried."""
+    stream = environ.get("wsgi.input")
+    return stream.fault if isinstance(stream, WholeBody) else None
 
 
 def whole(application: Application, slots: Slots | None = None) -> Application:

@@ -2,17 +2,18 @@
 
 import math
 from collections.abc import Iterator
+from datetime import timedelta
 from http import HTTPStatus
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.db import InterfaceError, OperationalError
-from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
+from django.http import Http404, HttpRequest, HttpResponse, RawPostDataException, UnreadablePostError
 from rest_framework import exceptions
 
 from agent.protocol import SPOKEN, Code
 from agent.wire import FieldError, Problem, encode
-from modelforge.bodies import Busy
+from modelforge.bodies import Busy, fault_of
 from nodes.callers import Refused
 
 STATUS: dict[Code, HTTPStatus] = {
@@ -52,6 +53,9 @@ STATUS: dict[Code, HTTPStatus] = {
     Code.UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
     Code.INTERNAL: HTTPStatus.INTERNAL_SERVER_ERROR,
 }
+
+COME_BACK_AFTER = timedelta(seconds=5)
+"""Told to those whom a busy server or a database that is away could not answer."""
 
 RETRYABLE = frozenset({Code.THROTTLED, Code.UNAVAILABLE, Code.INTERNAL})
 
@@ -106,6 +110,8 @@ def handle(fault: Exception, context: dict[str, Any]) -> HttpResponse | None:
         case exceptions.Throttled():
             detail = "Too many requests; wait as Retry-After says."
             return answer(Code.THROTTLED, detail, request=request, retry_after=getattr(fault, "wait", None) or 1)
+        case exceptions.PermissionDenied() | RawPostDataException() if unread := fault_of(request.META):
+            return unreadable(unread, request)  # the CSRF check of a session had swallowed it
         case exceptions.APIException():
             code = next((code for kind, code in _OF_DRF.items() if isinstance(fault, kind)), Code.INTERNAL)
             response = answer(code, str(fault.detail), request=request)
@@ -114,10 +120,8 @@ def handle(fault: Exception, context: dict[str, Any]) -> HttpResponse | None:
             return response
         case RecursionError():
             return answer(Code.MALFORMED, "The body is nested too deep.", request=request)
-        case UnreadablePostError() if _of(Busy, fault):
-            return answer(Code.UNAVAILABLE, f"{fault} Try again.", request=request, retry_after=5)
         case UnreadablePostError():
-            return answer(Code.MALFORMED, f"{fault} Send it again, whole.", request=request)
+            return unreadable(fault, request)
         case Http404():
             return answer(Code.NOT_FOUND, "There is nothing at this address.", request=request)
         case PermissionDenied():
@@ -132,9 +136,23 @@ def _of(kind: type[BaseException], fault: BaseException | None) -> bool:
     return fault is not None and (isinstance(fault, kind) or _of(kind, fault.__cause__))
 
 
+def unreadable(fault: OSError, request: Any) -> HttpResponse:
+    """The body did not arrive whole: 503 where the server had no place to wait for it, 400 where it ended early."""
+    if is_busy(fault):
+        after = COME_BACK_AFTER.total_seconds()
+        return answer(Code.UNAVAILABLE, f"{fault} Try again.", request=request, retry_after=after)
+    return answer(Code.MALFORMED, f"{fault} Send it again, whole.", request=request)
+
+
+def is_busy(fault: OSError) -> bool:
+    """Whether it was not the sender's doing that the body was not read."""
+    return _of(Busy, fault)
+
+
 def unavailable(request: Any) -> HttpResponse:
     """The database does not answer: 503, and come back."""
-    return answer(Code.UNAVAILABLE, "The database does not answer; try again.", request=request, retry_after=5)
+    after, detail = COME_BACK_AFTER.total_seconds(), "The database does not answer; try again."
+    return answer(Code.UNAVAILABLE, detail, request=request, retry_after=after)
 
 
 def _flatten(detail: Any, path: str) -> Iterator[FieldError]:
