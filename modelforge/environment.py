@@ -73,6 +73,16 @@ class Environment:
         value = self.raw(name)
         return list(default) if value is None else [part.strip() for part in value.split(",") if part.strip()]
 
+    def rate(self, name: str, default: str) -> str:
+        """How often: a number, a slash and a unit of time."""
+        value = self.raw(name) or default
+        if not _RATE.fullmatch(value):
+            raise ImproperlyConfigured(
+                f"{name} is {_shown(value)}; say a whole number from 1, a slash and second, minute, hour or day, "
+                f"such as {default}."
+            )
+        return value
+
     def header(self, name: str, default: str) -> str:
         """The name of an HTTP header."""
         value = self.raw(name) or default
@@ -187,6 +197,14 @@ def _can_hold(name: str, file: Path) -> None:
             f"{name}: {file} is no file that uid {os.geteuid()} can read and write. Mend its rights, or name another."
         )
 
+
+def _shown(value: str) -> str:
+    """The value on one line, and no more of it than fits there."""
+    return repr(value if len(value) <= _LONGEST_SHOWN else f"{value[:_LONGEST_SHOWN]}...")
+
+
+_LONGEST_SHOWN = 60
+_RATE = re.compile("[1-9][0-9]{0,8}/(s|sec|seconds?|m|min|minutes?|h|hr|hours?|d|days?)")
 
 PREFIX = "MODELFORGE_"
 VAR = "MODELFORGE_VAR_DIR"

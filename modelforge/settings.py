@@ -140,10 +140,10 @@ REST_FRAMEWORK = {
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
     "DEFAULT_THROTTLE_CLASSES": ["modelforge.throttles.CallerThrottle"],
     "DEFAULT_THROTTLE_RATES": {
-        "enroll": env.text("MODELFORGE_ENROLL_RATE", "30/minute"),  # by address, failed attempts only
-        "caller": env.text("MODELFORGE_API_RATE", "1200/minute"),  # by credential or person
-        "login": env.text("MODELFORGE_LOGIN_RATE", "20/minute"),  # by address, failed logins only
-        "stranger": env.text("MODELFORGE_STRANGER_RATE", "60/minute"),  # by address, refused credentials only
+        "enroll": env.rate("MODELFORGE_ENROLL_RATE", "30/minute"),  # by address, failed attempts only
+        "caller": env.rate("MODELFORGE_API_RATE", "1200/minute"),  # by credential or person
+        "login": env.rate("MODELFORGE_LOGIN_RATE", "20/minute"),  # by address, failed logins only
+        "stranger": env.rate("MODELFORGE_STRANGER_RATE", "60/minute"),  # by address, refused credentials only
     },
     "EXCEPTION_HANDLER": "modelforge.errors.handle",
     "URL_FORMAT_OVERRIDE": None,  # `?format=` belongs to the views that know it

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
+from rest_framework.throttling import SimpleRateThrottle
 
+from modelforge import throttles
 from modelforge.environment import Environment, folder
 
 NAME = "MODELFORGE_SECRET_KEY"
@@ -75,6 +77,24 @@ def test_a_number_out_of_bounds_is_told_with_them(said: str, env: Environment, m
     monkeypatch.setenv("MODELFORGE_HEARTBEAT_INTERVAL_SECONDS", said)
     with pytest.raises(ImproperlyConfigured, match="say a whole number from 1 to 3600"):
         env.seconds("MODELFORGE_HEARTBEAT_INTERVAL_SECONDS", 15, least=1, most=3600)
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["fast", "x", "1/", "/minute", "0/minute", "-5/minute", "1.5/minute", "5/fortnight", "1/month", "5 /minute"],
+)
+def test_what_is_no_rate_is_told_with_one_that_is(said: str, env: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODELFORGE_API_RATE", said)
+    with pytest.raises(ImproperlyConfigured, match=r"^MODELFORGE_API_RATE is .*second, minute.* such as 1200/minute\."):
+        env.rate("MODELFORGE_API_RATE", "1200/minute")
+
+
+@pytest.mark.parametrize("said", ["1/second", "30/min", "1200/minute", "5/hour", "7/d", "999999999/day"])
+def test_a_rate_is_one_for_everybody_who_counts(said: str, env: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODELFORGE_API_RATE", said)
+    kept = env.rate("MODELFORGE_API_RATE", "1200/minute")
+    assert kept == said
+    assert throttles.rate(kept) == object.__new__(SimpleRateThrottle).parse_rate(kept)
 
 
 def test_a_duration_is_told_in_seconds(env: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
