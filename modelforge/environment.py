@@ -6,14 +6,14 @@ import os
 import re
 import secrets
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
-from modelforge import databases
+from modelforge import brokers, databases, origins
 
 
 class Environment:
@@ -42,17 +42,13 @@ class Environment:
                 f"can read, or set {name} itself."
             ) from None
 
-    def text(self, name: str, default: str) -> str:
-        """A plain text."""
-        return self.raw(name) or default
-
     def flag(self, name: str, default: bool) -> bool:
         """``true``/``false`` (also 1/0, yes/no, on/off)."""
         value = self.raw(name)
         if value is None:
             return default
         if value.lower() not in {"true", "false", "1", "0", "yes", "no", "on", "off"}:
-            raise ImproperlyConfigured(f"{name} is {value!r}; say true or false.")
+            raise ImproperlyConfigured(f"{name} is {_shown(value)}; say true or false.")
         return value.lower() in {"true", "1", "yes", "on"}
 
     def number(self, name: str, default: int, *, least: int = 0, most: int = 2**31) -> int:
@@ -60,18 +56,20 @@ class Environment:
         value = self.raw(name)
         if value is None:
             return default
-        if not value.isascii() or not value.isdigit() or not least <= int(value) <= most:
-            raise ImproperlyConfigured(f"{name} is {value!r}; say a whole number from {least} to {most}.")
+        if not (value.isascii() and value.isdigit() and len(value) <= _DIGITS) or not least <= int(value) <= most:
+            raise ImproperlyConfigured(f"{name} is {_shown(value)}; say a whole number from {least} to {most}.")
         return int(value)
 
     def seconds(self, name: str, default: int, *, least: int, most: int) -> timedelta:
         """A duration, told in whole seconds."""
         return timedelta(seconds=self.number(name, default, least=least, most=most))
 
-    def names(self, name: str, default: Sequence[str]) -> Sequence[str]:
-        """Comma-separated texts."""
-        value = self.raw(name)
-        return list(default) if value is None else [part.strip() for part in value.split(",") if part.strip()]
+    def choice(self, name: str, default: str, choices: Iterable[str]) -> str:
+        """One of a few words, in any case."""
+        value, allowed = self.raw(name) or default, tuple(choices)
+        if value.lower() not in {word.lower() for word in allowed}:
+            raise ImproperlyConfigured(f"{name} is {_shown(value)}; say one of {', '.join(allowed)}.")
+        return value
 
     def rate(self, name: str, default: str) -> str:
         """How often: a number, a slash and a unit of time."""
@@ -83,11 +81,21 @@ class Environment:
             )
         return value
 
+    def hosts(self, name: str, default: str) -> list[str]:
+        """Host names by comma."""
+        return origins.hosts(name, [part.strip() for part in (self.raw(name) or default).split(",") if part.strip()])
+
+    def public_url(self, name: str, default: str) -> str:
+        """How browsers reach it; without a slash at its end."""
+        return origins.public_url(name, self.raw(name) or default)
+
     def header(self, name: str, default: str) -> str:
         """The name of an HTTP header."""
         value = self.raw(name) or default
         if not re.fullmatch("[A-Za-z0-9-]{1,64}", value):
-            raise ImproperlyConfigured(f"{name} is {value!r}; say the name of a header: letters, digits and hyphens.")
+            raise ImproperlyConfigured(
+                f"{name} is {_shown(value)}; say a header by its name: letters, digits, hyphens."
+            )
         return value
 
     def path(self, name: str, default: Path) -> Path:
@@ -141,10 +149,15 @@ class Environment:
             config["OPTIONS"] = {"connect_timeout": 5} | config.get("OPTIONS", {})
         return config
 
+    def broker(self, name: str, default: str) -> str:
+        """Redis by its address."""
+        url = self.raw(name)
+        return brokers.parse(name, url) if url else default
+
     def cache(self, name: str) -> dict[str, Any]:
         """Redis where there is one; else each process remembers for itself."""
-        url = self.raw(name)
-        if url is None:
+        url = self.broker(name, "")
+        if not url:
             return {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
         patience = {"socket_connect_timeout": 2, "socket_timeout": 2}  # a Redis that hangs must not hold every request
         return {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": url, "OPTIONS": patience}
@@ -204,6 +217,7 @@ def _shown(value: str) -> str:
 
 
 _LONGEST_SHOWN = 60
+_DIGITS = 20  # Python refuses to read a number of thousands
 _RATE = re.compile("[1-9][0-9]{0,8}/(s|sec|seconds?|m|min|minutes?|h|hr|hours?|d|days?)")
 
 PREFIX = "MODELFORGE_"

@@ -13,6 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 from structlog.typing import Processor
 
 FORMATS = ("auto", "json", "text")
+LEVELS = tuple(logging.getLevelNamesMapping())
 
 _SECRET = re.compile(r"(mf[enk]_)[A-Za-z0-9_-]{6,}")
 _BEARER = re.compile(r"(?i)(bearer\s+)[^\s'\",]{8,}")

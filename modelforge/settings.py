@@ -4,6 +4,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from modelforge.environment import read
+from modelforge.logs import FORMATS, LEVELS
 from modelforge.pages import UNFOLD as UNFOLD
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -11,8 +12,8 @@ env = read(BASE_DIR)
 
 DEBUG = env.flag("MODELFORGE_DEBUG", False)
 SECRET_KEY = env.secret("MODELFORGE_SECRET_KEY")
-ALLOWED_HOSTS = env.names("MODELFORGE_ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
-PUBLIC_URL = env.text("MODELFORGE_PUBLIC_URL", "http://localhost:8000").rstrip("/")
+ALLOWED_HOSTS = env.hosts("MODELFORGE_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+PUBLIC_URL = env.public_url("MODELFORGE_PUBLIC_URL", "http://localhost:8000")
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
 
 INSTALLED_APPS = [
@@ -174,7 +175,7 @@ SPECTACULAR_SETTINGS = {
 }
 
 # Celery does only short periodic work; modelforge/celery.py holds the schedule.
-CELERY_BROKER_URL = env.text("MODELFORGE_REDIS_URL", "filesystem://")
+CELERY_BROKER_URL = env.broker("MODELFORGE_REDIS_URL", "filesystem://")
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TIMEZONE = "UTC"
@@ -207,5 +208,8 @@ PARTIAL_GRACE = env.seconds("MODELFORGE_PARTIAL_GRACE_SECONDS", 86400, least=0, 
 METRICS_PUBLIC = env.flag("MODELFORGE_METRICS_PUBLIC", False)  # /metrics without a credential
 
 LOGGING_CONFIG = "modelforge.logs.configure"
-LOGGING = {"level": env.text("MODELFORGE_LOG_LEVEL", "INFO"), "format": env.text("MODELFORGE_LOG_FORMAT", "auto")}
+LOGGING = {
+    "level": env.choice("MODELFORGE_LOG_LEVEL", "INFO", LEVELS),
+    "format": env.choice("MODELFORGE_LOG_FORMAT", "auto", FORMATS),
+}
 UNKNOWN_VARIABLES = env.unknown()  # told once, by modelforge.apps

@@ -79,6 +79,15 @@ def test_a_number_out_of_bounds_is_told_with_them(said: str, env: Environment, m
         env.seconds("MODELFORGE_HEARTBEAT_INTERVAL_SECONDS", 15, least=1, most=3600)
 
 
+def test_a_number_too_long_to_be_read_is_shown_by_its_beginning(
+    env: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MODELFORGE_HSTS_SECONDS", "9" * 5000)
+    with pytest.raises(ImproperlyConfigured, match="say a whole number from 0 to 9") as fault:
+        env.number("MODELFORGE_HSTS_SECONDS", 0, most=9)
+    assert len(str(fault.value)) < 200
+
+
 @pytest.mark.parametrize(
     "said",
     ["fast", "x", "1/", "/minute", "0/minute", "-5/minute", "1.5/minute", "5/fortnight", "1/month", "5 /minute"],
@@ -97,6 +106,14 @@ def test_a_rate_is_one_for_everybody_who_counts(said: str, env: Environment, mon
     assert throttles.rate(kept) == object.__new__(SimpleRateThrottle).parse_rate(kept)
 
 
+def test_one_of_a_few_words_is_said_in_any_case(env: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODELFORGE_LOG_FORMAT", "JSON")
+    assert env.choice("MODELFORGE_LOG_FORMAT", "auto", ("auto", "json")) == "JSON"
+    monkeypatch.setenv("MODELFORGE_LOG_FORMAT", "xml")
+    with pytest.raises(ImproperlyConfigured, match="MODELFORGE_LOG_FORMAT is 'xml'; say one of auto, json"):
+        env.choice("MODELFORGE_LOG_FORMAT", "auto", ("auto", "json"))
+
+
 def test_a_duration_is_told_in_seconds(env: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MODELFORGE_HEARTBEAT_INTERVAL_SECONDS", "30")
     name = "MODELFORGE_HEARTBEAT_INTERVAL_SECONDS"
@@ -112,7 +129,7 @@ def test_a_flag_is_true_or_false_and_nothing_else(env: Environment, monkeypatch:
 @pytest.mark.parametrize("said", ["X Forwarded For", "X_Forwarded_For", "X-Forwarded-For:"])
 def test_a_name_that_no_header_has_is_told(said: str, env: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MODELFORGE_CLIENT_HEADER", said)
-    with pytest.raises(ImproperlyConfigured, match="say the name of a header"):
+    with pytest.raises(ImproperlyConfigured, match="say a header by its name"):
         env.header("MODELFORGE_CLIENT_HEADER", "X-Forwarded-For")
     monkeypatch.setenv("MODELFORGE_CLIENT_HEADER", "Clientaddress")
     assert env.header("MODELFORGE_CLIENT_HEADER", "X-Forwarded-For") == "Clientaddress"

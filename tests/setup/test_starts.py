@@ -56,8 +56,9 @@ def test_a_process_names_the_variable_and_ends(process: str, name: str, text: st
     [
         ("MODELFORGE_DATABASE_URL", '"postgresql://u:topsecretpw@h/x"'),
         ("MODELFORGE_DATABASE_URL", "postgresql://u:topsecretpw/x@h/x"),
+        ("MODELFORGE_REDIS_URL", "redis://:topsecretpw@h:abc/0"),
     ],
-    ids=["quoted-database", "unescaped-database"],
+    ids=["quoted-database", "unescaped-database", "redis"],
 )
 def test_no_process_shows_the_secret_in_a_wrong_address(process: str, name: str, text: str, tmp_path: Path) -> None:
     command = ("-m", *COMMANDS[process]) if process in COMMANDS else ("manage.py", "check")
@@ -74,3 +75,28 @@ def test_a_command_does_too_and_works_once_it_is_mended(tmp_path: Path) -> None:
     assert (done.returncode, len(done.stderr.strip().splitlines())) == (78, 1)
     done = start(check, tmp_path / "var", MODELFORGE_QUEUE_DIR=str(tmp_path / "queue"))
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("MODELFORGE_API_RATE", "fast", "such as 1200/minute"),
+        ("MODELFORGE_LOGIN_RATE", "-5/fortnight", "such as 20/minute"),
+        ("MODELFORGE_STRANGER_RATE", "1/", "such as 60/minute"),
+        ("MODELFORGE_ENROLL_RATE", "0/minute", "such as 30/minute"),
+        ("MODELFORGE_LOG_LEVEL", "LOUD", "say one of CRITICAL, "),
+        ("MODELFORGE_LOG_FORMAT", "xml", "say one of auto, json, text"),
+        ("MODELFORGE_HEARTBEAT_INTERVAL_SECONDS", "9" * 5000, "say a whole number from 1 to 3600"),
+        ("MODELFORGE_PUBLIC_URL", "foo", "say https://modelforge.example"),
+        ("MODELFORGE_ALLOWED_HOSTS", ",", "say names by comma"),
+        ("MODELFORGE_ALLOWED_HOSTS", "http://x", "say names by comma"),
+        ("MODELFORGE_REDIS_URL", "foo", "say redis://"),
+        ("MODELFORGE_DATABASE_URL", "postgresql://127.0.0.1", "names no database"),
+    ],
+    ids=lambda said: said if isinstance(said, str) and said.startswith("MODELFORGE_") else "",
+)
+def test_a_wrong_variable_is_one_line_with_its_remedy(name: str, text: str, told: str, tmp_path: Path) -> None:
+    done = start(("manage.py", "check"), tmp_path / "var", **{name: text})
+    assert (done.returncode, done.stdout, len(done.stderr.strip().splitlines())) == (78, "", 1)
+    assert done.stderr.startswith(f"{name} ")
+    assert told in done.stderr
