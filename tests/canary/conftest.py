@@ -143,7 +143,7 @@ class _Journey:
         }
         for agent in (self.by_file, self.by_proxy):
             agent.start()
-            until(partial(self.online, agent), f"{agent.folder.name} is online", within=40)
+            until(partial(self.online, agent), f"{agent.folder.name} is online")
             self.found.secrets[f"credential of {agent.folder.name}"] = agent.credential
 
     def online(self, agent: Agent) -> bool:
@@ -156,11 +156,11 @@ class _Journey:
         answer = self.rest("POST", f"{node}/credential/rotate", {"reason": "as every spring"})
         rotated = self.found.issue("credential by rotation", answer.json()["credential"])
         assert self.by_file.command("credential", "set", stdin=rotated).returncode == 0
-        until(lambda: not self.plane.node(self.by_file.node_id)["rotation_pending"], "the rotation is over", within=30)
+        until(lambda: not self.plane.node(self.by_file.node_id)["rotation_pending"], "the rotation is over")
         answer = self.agents_word("POST", protocol.CREDENTIAL, rotated, {})
         renewed = self.found.issue("credential by renewal", answer.json()["credential"])
         assert self.by_file.command("credential", "set", stdin=renewed).returncode == 0
-        until(lambda: not self.plane.node(self.by_file.node_id)["rotation_pending"], "the renewal is over", within=30)
+        until(lambda: not self.plane.node(self.by_file.node_id)["rotation_pending"], "the renewal is over")
 
         token = self.plane.invite(display_name="by hand")
         self.found.secrets["enrollment token by hand"] = token
@@ -200,10 +200,10 @@ class _Journey:
     def trouble(self) -> None:
         """The proxy fails, so that the agent talks about it; an agent is refused, so that it talks about that."""
         self.proxy.rule = always(Fault(status=407))
-        until(lambda: "the proxy wants" in self.by_proxy.log, "the agent speaks of its proxy", within=30)
+        until(lambda: "the proxy wants" in self.by_proxy.log, "the agent speaks of its proxy")
         self.proxy.rule = always(FINE)
         self.rest("POST", f"/api/v1/admin/nodes/{self.by_file.node_id}/disable", {"reason": "a fan is loud"})
-        until(lambda: "node_disabled" in self.by_file.log, "the agent says that it was disabled", within=30)
+        until(lambda: "node_disabled" in self.by_file.log, "the agent says that it was disabled")
 
     def readers(self) -> None:
         auditor = {"X-ModelForge-Admin-Token": self.auditor_key}

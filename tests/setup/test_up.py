@@ -94,7 +94,7 @@ def test_one_folder_has_one_control_plane_and_its_sudden_death_leaves_no_process
         family = up.family()
         assert len(family) >= 5  # web and its workers, worker and its scheduler, agent
         os.kill(up.supervisor.pid, signal.SIGKILL)
-        until(lambda: not [child for child in family if _lives(child)], "all children ended", within=30)
+        until(lambda: not [child for child in family if _lives(child)], "all children ended")
     finally:
         up.end()
 

@@ -49,7 +49,7 @@ def root_in(plane: ControlPlane, root: Row, state: str, agent: Agent) -> Row:
         found: Row = plane.get(f"/api/v1/admin/storage-roots/{root['id']}")
         return found if found["state"] == state else None
 
-    found = until(look, f"the root is {state}; the agent said: {agent.log[-1500:]}", within=30)
+    found = until(look, f"the root is {state}; the agent said: {agent.log[-1500:]}")
     assert isinstance(found, dict)
     return found
 
@@ -66,7 +66,7 @@ def job(plane: ControlPlane, job: Row) -> Row:
     return found
 
 
-def ended(plane: ControlPlane, ordered: Row, agent: Agent, state: str = "succeeded", *, within: float = 40) -> Row:
+def ended(plane: ControlPlane, ordered: Row, agent: Agent, state: str = "succeeded", *, within: float = 60) -> Row:
     """Wait until the job has ended like this."""
 
     def look() -> Row | None:
@@ -87,7 +87,7 @@ def pinned(plane: ControlPlane, ordered: Row, agent: Agent) -> str:
     return str(found)
 
 
-def arrived(hub: Hub, count: int, *, within: float = 30) -> None:
+def arrived(hub: Hub, count: int, *, within: float = 60) -> None:
     """Wait until so many bytes of files have left the Hub."""
     until(lambda: hub.sent() >= count, f"{count} bytes sent, not {hub.sent()}", within=within, every=0.005)
 

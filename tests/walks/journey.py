@@ -20,7 +20,7 @@ def join(plane: ControlPlane, make: Make, *, url: str = "", name: str = "server0
     return agent
 
 
-def seen(plane: ControlPlane, agent: Agent, liveness: str, *, within: float = 20) -> dict[str, Any]:
+def seen(plane: ControlPlane, agent: Agent, liveness: str, *, within: float = 60) -> dict[str, Any]:
     """Wait until REST tells this liveness of the agent's node; the node."""
 
     def look() -> dict[str, Any] | None:
@@ -35,14 +35,14 @@ def seen(plane: ControlPlane, agent: Agent, liveness: str, *, within: float = 20
     return found
 
 
-def told(plane: ControlPlane, agent: Agent, *types: str, count: int = 1, within: float = 20) -> list[dict[str, Any]]:
+def told(plane: ControlPlane, agent: Agent, *types: str, count: int = 1, within: float = 60) -> list[dict[str, Any]]:
     """Wait until the history holds so many events of these types about the agent's node; the events."""
     what = f"{count} of {', '.join(types)}"
     until(lambda: len(plane.events(*types, node=agent.node_id)) >= count, what, within=within)
     return plane.events(*types, node=agent.node_id)
 
 
-def parked(agent: Agent, code: str, *, within: float = 20) -> str:
+def parked(agent: Agent, code: str, *, within: float = 60) -> str:
     """Wait until the agent's health check fails for this reason; what it says."""
 
     def look() -> str | None:

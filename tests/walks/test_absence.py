@@ -37,7 +37,7 @@ def test_ten_minutes_without_a_control_plane_are_one_gap_and_no_nodes_fault(
 def heard_again(plane: ControlPlane, server: Agent) -> None:
     """Wait for one more beat."""
     before = plane.node(server.node_id)["heartbeat"]["sequence"]
-    until(lambda: plane.node(server.node_id)["heartbeat"]["sequence"] > before, "one more beat", within=30)
+    until(lambda: plane.node(server.node_id)["heartbeat"]["sequence"] > before, "one more beat")
 
 
 def test_without_a_worker_rest_still_tells_the_truth_and_readyz_is_red(frail_plane: ControlPlane, agent: Make) -> None:
@@ -55,6 +55,6 @@ def test_without_a_worker_rest_still_tells_the_truth_and_readyz_is_red(frail_pla
     assert frail_plane.call("GET", "/healthz").status_code == 200
 
     frail_plane.worker.start()
-    until(lambda: frail_plane.call("GET", "/readyz").status_code == 200, "ready again", within=40)
+    until(lambda: frail_plane.call("GET", "/readyz").status_code == 200, "ready again")
     told_late = frail_plane.events("node.stale", "node.offline", node=server.node_id)
     assert [event["type"] for event in told_late] == ["node.stale", "node.offline"]

@@ -40,7 +40,7 @@ def runtime(plane: ControlPlane, server: Agent, state: str) -> dict[str, Any]:
         node = plane.node(server.node_id)
         return node if node["gpu_runtime"]["state"] == state else None
 
-    found = until(look, f"the driver is {state}", within=40)
+    found = until(look, f"the driver is {state}")
     assert isinstance(found, dict)
     return found
 
@@ -52,7 +52,7 @@ def test_a_driver_that_hangs_for_an_hour_delays_no_beat(plane: ControlPlane, age
     )
     node = runtime(plane, server, "failed")
     first = node["heartbeat"]["sequence"]
-    until(lambda: plane.node(server.node_id)["heartbeat"]["sequence"] >= first + 5, "five more beats", within=15)
+    until(lambda: plane.node(server.node_id)["heartbeat"]["sequence"] >= first + 5, "five more beats")
     assert plane.events("node.stale", node=server.node_id) == []
     assert plane.node(server.node_id)["liveness"] == "online"
 
@@ -88,5 +88,5 @@ def test_a_gpu_that_vanishes_under_a_driver_that_works_is_told(
     server = join(plane, agent, name="vanishing gpu", **driver(tmp_path / "driver"))
     told(plane, server, "accelerator.found")
     change(tmp_path / "driver", devices=1)
-    (missing,) = told(plane, server, "accelerator.missing", within=40)
+    (missing,) = told(plane, server, "accelerator.missing")
     assert missing["details"]["index"] == 1
