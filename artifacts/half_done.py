@@ -45,12 +45,13 @@ def forget(job: Job, *, reason: str = "", by: Caller, now: datetime) -> Job:
         node = locks.node(job.node_id)
         found = locks.job(job.pk)
         _refuse_unless_over(found)
+        if unwatched := _unwatched(found, node):
+            raise Refused(Code.STATE_CONFLICT, unwatched)
         left = HalfDone.objects.filter(pk=found.pk).first()
-        if left is not None and left.asked_at is not None:
-            return found
-        _refuse_unwatched(found, node)
         if left is None:
-            raise Refused(Code.STATE_CONFLICT, f"As its agent told last, nothing half done of {found} lies on {node}.")
+            raise Refused(Code.STATE_CONFLICT, _nothing_known(found, node))
+        if left.asked_at is not None:
+            return found
         _refuse_what_another_needs(found)
         left.asked_at, left.asked_by = now, by.label[:255]
         left.save(update_fields=["asked_at", "asked_by"])
@@ -58,6 +59,18 @@ def forget(job: Job, *, reason: str = "", by: Caller, now: datetime) -> Job:
         record(EventType.JOB_FORGET_REQUESTED, by=by, about=subjects.job(found), at=now, **told)
         Node.objects.filter(pk=node.pk).update(work_waits=True)
     return found
+
+
+def settled(job: Job) -> str:
+    """Why it is of no use to ask for their deletion, as a sentence; "" where it may be."""
+    if job.state in Job.RETRIABLE and (unwatched := _unwatched(job, job.node)):
+        return unwatched
+    left = of(job)
+    if left is not None and left.gone_at is not None:
+        return f"What the job of {job.repo_id} left half done is gone already."
+    if left is not None and left.asked_at is not None:
+        return f"{job.node} is told already to delete what the job of {job.repo_id} left half done."
+    return ""
 
 
 def keep(job: Job) -> None:
@@ -163,16 +176,22 @@ def _refuse_unless_over(job: Job) -> None:
         raise Refused(Code.STATE_CONFLICT, f"The job {job} {remedy}.")
 
 
-def _refuse_unwatched(job: Job, node: Node) -> None:
-    """Nobody would delete them."""
+def _unwatched(job: Job, node: Node) -> str:
+    """Why nobody would delete them, whatever was asked for before; "" where an agent would."""
     root = job.root
-    if node.retired_at is not None or root.state == StorageRoot.State.RETIRED:
-        what = f"{node}" if node.retired_at is not None else f"The storage root {root}"
-        where = f"{root.host_path}/.partial/{job.pk}"
-        detail = (
-            f"{what} was retired, and no agent deletes anything there. Delete {where} on the server, if it is there."
-        )
-        raise Refused(Code.STATE_CONFLICT, detail)
+    if node.retired_at is None and root.state != StorageRoot.State.RETIRED:
+        return ""
+    what = f"{node}" if node.retired_at is not None else f"The storage root {root}"
+    where = f"{root.host_path}/.partial/{job.pk}"
+    return f"{what} was retired, and no agent deletes anything there. Delete {where} on the server, if it is there."
+
+
+def _nothing_known(job: Job, node: Node) -> str:
+    """An agent lists what lies in a proven root; of another nobody knows."""
+    if job.root.state == StorageRoot.State.VERIFIED:
+        return f"As its agent told last, nothing half done of {job} lies on {node}."
+    remedy = "The root's page says what to do; ask again once it is verified."
+    return f"The storage root {job.root} is not verified: nobody knows what {job} left half done there. {remedy}"
 
 
 def _refuse_what_another_needs(job: Job) -> None:

@@ -143,10 +143,17 @@ class Forget(JobActPage):
         frees = f"Frees {_amount(left)} on {subject.node}, in {subject.root}."
         return {"effects": [frees, *self.effects]}
 
+    def page(self, subject: Job, form: forms.Form, *, status: int = 200) -> HttpResponse:
+        """The form; where there is nothing to ask for any more, the job's page says why."""
+        settled = half_done.settled(subject) if status == 200 else ""
+        return self.done(subject, settled) if settled else super().page(subject, form, status=status)
+
     def act(self, subject: Job, form: forms.Form, *, by: Caller, now: datetime) -> HttpResponse:
         """Ask for it."""
+        told = f"{subject.node} is told to delete what the job of {subject.repo_id} left half done."
+        settled = half_done.settled(subject)
         half_done.forget(subject, reason=form.cleaned_data["reason"], by=by, now=now)
-        return self.done(subject, f"{subject.node} is told to delete what the job of {subject.repo_id} left half done.")
+        return self.done(subject, settled or told)
 
 
 def _kept() -> str:

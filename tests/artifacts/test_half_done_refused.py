@@ -4,13 +4,14 @@ from typing import Any
 
 import pytest
 
+from agent import wire
 from agent.protocol import Code
 from artifacts import half_done, storage
 from artifacts.models import Job, StorageRoot
 from nodes import control
 from nodes.callers import Caller, Refused
 from tests.artifacts.leaving import LATER, ask, look, stopped
-from tests.artifacts.ordering import COMMIT, OPERATOR, Worker, ordered
+from tests.artifacts.ordering import COMMIT, OPERATOR, SECOND, Worker, ordered, proof
 from tests.nodes.hearing import told
 
 pytestmark = pytest.mark.django_db
@@ -56,6 +57,17 @@ def test_a_job_that_left_nothing_is_refused(root: StorageRoot, worker: Worker) -
     assert "nothing half done of artifact.acquire.v1 org/model lies on server01" in refusal(job).detail
 
 
+@pytest.mark.parametrize("fault", ["marker_missing", "overdue"])
+def test_where_the_root_is_lost_nobody_claims_to_know_what_a_job_left(
+    root: StorageRoot, worker: Worker, fault: wire.RootFault
+) -> None:
+    job = stopped(root, worker)
+    look(worker, root, proofs=[proof(root, fault=fault)])
+    detail = refusal(job).detail
+    assert "is not verified: nobody knows what artifact.acquire.v1 org/model left half done there" in detail
+    assert "nothing half done" not in detail
+
+
 def test_an_auditor_gives_back_nothing(left: Job, auditor: Caller) -> None:
     assert refusal(left, auditor).code is Code.FORBIDDEN
 
@@ -99,11 +111,22 @@ def test_an_order_that_runs_and_has_told_no_commit_yet_may_go_on_with_them(
     ask(left)
 
 
+@pytest.mark.parametrize("before", ["not asked for", "asked for", "gone"])
 @pytest.mark.parametrize("what", ["root", "node"])
-def test_where_nobody_would_delete_them_the_folder_is_named(left: Job, root: StorageRoot, what: str) -> None:
+def test_where_nobody_would_delete_them_the_folder_is_named(
+    left: Job, root: StorageRoot, worker: Worker, what: str, before: str
+) -> None:
+    """Whatever was asked for before."""
+    if before != "not asked for":
+        ask(left)
+    if before == "gone":
+        look(worker, root)
     if what == "root":
         storage.retire(root, reason="sold", by=OPERATOR, now=LATER)
     else:
         control.retire(root.node, reason="sold", by=OPERATOR, now=LATER)
-    refused = refusal(left)
-    assert f"/mnt/cache/appdata/artifacts/models/.partial/{left.pk}" in refused.detail
+    with pytest.raises(Refused) as caught:
+        ask(left, LATER + SECOND)
+    assert caught.value.code is Code.STATE_CONFLICT
+    assert "was retired, and no agent deletes anything there" in caught.value.detail
+    assert f"/mnt/cache/appdata/artifacts/models/.partial/{left.pk}" in caught.value.detail

@@ -116,6 +116,39 @@ def test_what_is_gone_is_told_as_gone_and_waits_for_nothing(mara: Client, failed
     assert BUTTON not in [button.label for button in answer.context["verbs"]]
 
 
+@pytest.mark.parametrize(
+    ("gone", "said"),
+    [
+        (False, "server01 is told already to delete what the job of org/model left half done."),
+        (True, "What the job of org/model left half done is gone already."),
+    ],
+    ids=["asked for", "gone"],
+)
+def test_what_was_asked_for_is_not_offered_again_and_the_jobs_page_says_why(
+    mara: Client, failed: Job, now: datetime, gone: bool, said: str
+) -> None:
+    leaving(failed, asked_at=now - 2 * MINUTE, asked_by="mara", gone_at=now - MINUTE if gone else None)
+    verb = reverse("admin:artifacts_job_forget", args=[failed.pk])
+    for answer in (mara.get(verb, follow=True), mara.post(verb, {"reason": "full"}, follow=True)):
+        assert answer.redirect_chain == [(reverse("admin:artifacts_job_change", args=[failed.pk]), 302)]
+        assert [str(message) for message in answer.context["messages"]] == [said]
+    assert told("job.forget_requested") == []
+
+
+@pytest.mark.parametrize("asked", [False, True], ids=["not asked for", "asked for"])
+def test_where_nobody_deletes_them_the_verb_is_not_offered_and_is_refused(
+    mara: Client, api: Client, failed: Job, now: datetime, asked: bool
+) -> None:
+    leaving(failed, **({"asked_at": now, "asked_by": "mara"} if asked else {}))
+    StorageRoot.objects.update(state="retired", retired_at=now)
+    verb, said = reverse("admin:artifacts_job_forget", args=[failed.pk]), "was retired, and no agent deletes anything"
+    assert said in str(*mara.get(verb, follow=True).context["messages"])
+    answer = mara.post(verb, {})
+    assert (answer.status_code, said in answer.content.decode()) == (422, True)
+    answer = api.post(f"/api/v1/admin/jobs/{failed.pk}/forget", {}, content_type="application/json")
+    assert (answer.status_code, answer.json()["code"]) == (409, "state_conflict")
+
+
 def test_an_amount_that_nobody_measured_is_not_told_as_none(mara: Client, failed: Job) -> None:
     leaving(failed, bytes=None)
     assert rows(page(mara, failed))["On the disk"] == "not measured"
