@@ -15,5 +15,5 @@ def settings_or_end() -> None:
     try:
         settings.SECRET_KEY  # noqa: B018 - the first look reads them all
     except ImproperlyConfigured as fault:
-        sys.stderr.write(f"{fault}\n")
+        sys.stderr.write(" ".join(str(fault).splitlines()) + "\n")  # a path may hold a line break
         sys.exit(EXIT_CONFIG)

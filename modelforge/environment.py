@@ -165,11 +165,12 @@ class Environment:
     def unknown(self) -> list[str]:
         """Names that start with MODELFORGE_ and mean nothing here, each with the nearest that does."""
         known = self._read | {f"{name}_FILE" for name in self._read} | ELSEWHERE
+        meant = sorted(name.removeprefix(PREFIX) for name in self._read | ELSEWHERE)  # they all begin alike
         found = []
         for name in sorted(os.environ):
             if name.startswith(PREFIX) and name not in known and not name.startswith(OF_OTHERS):
-                near = difflib.get_close_matches(name, self._read, n=1, cutoff=0.7)
-                found.append(f"{name} (did you mean {near[0]}?)" if near else name)
+                near = difflib.get_close_matches(name.removeprefix(PREFIX), meant, n=1, cutoff=0.7)
+                found.append(f"{name} (did you mean {PREFIX}{near[0]}?)" if near else name)
         return found
 
 
@@ -224,7 +225,15 @@ PREFIX = "MODELFORGE_"
 VAR = "MODELFORGE_VAR_DIR"
 OF_OTHERS = ("MODELFORGE_AGENT_", "MODELFORGE_TEST_")
 """The agent's names, which may stand in the same .env, and the test suite's."""
+_COMPOSE = (
+    *("DOMAIN", "HTTPS_PORT", "TLS", "CERTIFICATES", "TRUSTED_PROXIES", "KEYS_VOLUME", "WEB_REPLICAS", "TAG"),
+    *("POSTGRES_IMAGE", "REDIS_IMAGE", "PROXY_IMAGE"),
+)
+_MAKE = ("VENV",)
+_SOMETIMES = ("QUEUE_DIR", "QUEUE_DIR_FILE")  # read without Redis alone
 ELSEWHERE = {VAR, "MODELFORGE_HF_TOKEN", "MODELFORGE_HF_TOKEN_FILE"}
+ELSEWHERE |= {PREFIX + name for name in (*_COMPOSE, *_MAKE, *_SOMETIMES)}
+"""Names that mean something to others than these settings, in the same environment."""
 
 
 def read(base: Path) -> Environment:

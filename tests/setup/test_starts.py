@@ -1,6 +1,7 @@
 """Each process of the control plane, started by itself with a fault of the configuration: one line, exit code 78."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -38,10 +39,11 @@ def start(command: tuple[str, ...], var: Path, **variables: str) -> subprocess.C
     ("name", "text", "told"),
     [
         ("MODELFORGE_QUEUE_DIR", "/dev/null", "MODELFORGE_QUEUE_DIR: /dev/null is no folder that uid"),
+        ("MODELFORGE_QUEUE_DIR", "/dev/null/a\nb", "MODELFORGE_QUEUE_DIR: /dev/null/a b is no folder that uid"),
         ("MODELFORGE_VAR_DIR", "/dev/null/var", "MODELFORGE_VAR_DIR: /dev/null/var is no folder that uid"),
         ("MODELFORGE_SECRET_KEY_FILE", "/nowhere/key", "MODELFORGE_SECRET_KEY_FILE names a file that cannot be read"),
     ],
-    ids=["queue", "var", "secret"],
+    ids=["queue", "queue-of-two-lines", "var", "secret"],
 )
 def test_a_process_names_the_variable_and_ends(process: str, name: str, text: str, told: str, tmp_path: Path) -> None:
     done = start(("-m", *COMMANDS[process]), tmp_path / "var", **{name: text})
@@ -67,6 +69,26 @@ def test_no_process_shows_the_secret_in_a_wrong_address(process: str, name: str,
     assert done.stderr.startswith(f"{name} ")
     assert "percent-encode" in done.stderr
     assert "topsec" not in done.stderr
+
+
+def test_make_up_shows_none_either(tmp_path: Path) -> None:
+    wrong = '"postgresql://u:topsecretpw@h/x"'
+    done = start(("-m", "modelforge.up"), tmp_path / "var", PORT=str(free_port()), MODELFORGE_DATABASE_URL=wrong)
+    assert (done.returncode, len(done.stderr.strip().splitlines())) == (78, 1)
+    assert done.stderr.strip().startswith("MODELFORGE_DATABASE_URL ")
+    assert "topsec" not in done.stdout + done.stderr
+
+
+def test_no_documented_variable_is_called_unknown(tmp_path: Path) -> None:
+    """Redis is named, so that the queue of files is not looked at."""
+    documented = set(re.findall(r"`(MODELFORGE_[A-Z_]+)[`=]", (ROOT / "docs" / "operating.md").read_text()))
+    assert {"MODELFORGE_VENV", "MODELFORGE_DOMAIN", "MODELFORGE_QUEUE_DIR"} <= documented
+    ask = "from modelforge import settings; print(settings.UNKNOWN_VARIABLES)"
+    others = dict.fromkeys(documented, "") | {"MODELFORGE_REDIS_URL": "redis://127.0.0.1:1/0"}
+    done = start(("-c", ask), tmp_path / "var", **others | {"MODELFORGE_VAR_DIR": str(tmp_path / "var")})
+    assert done.stdout.strip() == "[]"
+    done = start(("-c", ask), tmp_path / "var", MODELFORGE_VENVS="x", MODELFORGE_WHAT="x")
+    assert done.stdout.strip() == "['MODELFORGE_VENVS (did you mean MODELFORGE_VENV?)', 'MODELFORGE_WHAT']"
 
 
 def test_a_command_does_too_and_works_once_it_is_mended(tmp_path: Path) -> None:
