@@ -105,6 +105,7 @@ def take(roots: Sequence[StorageRoot], message: wire.Claim, *, node: Node, by: C
     told = dict.fromkeys(message.partials)
     jobs = {job.pk: job for job in Job.objects.filter(node=node, pk__in=told).defer("course")} if told else {}
     known, in_use = _known(roots, told), {root.pk for root in roots}
+    known |= _moved_on(roots, [job for key, job in jobs.items() if key not in known and job.root_id not in in_use])
     lacking = [left for left in known.values() if left.pk not in told]
     _note_gone([left for left in lacking if left.root_id in _looked_through(roots, message)], by, now)
     _note_lying([job for job in jobs.values() if job.state in Job.RETRIABLE], known, message, in_use)
@@ -119,6 +120,22 @@ def _known(roots: Sequence[StorageRoot], told: Collection[UUID]) -> dict[UUID, H
         return {}
     found = HalfDone.objects.filter(Q(gone_at=None) | Q(pk__in=told), root__in=[root.pk for root in roots])
     return {left.pk: left for left in found}
+
+
+def _moved_on(roots: Sequence[StorageRoot], orphans: Sequence[Job]) -> dict[UUID, HalfDone]:
+    """What was asked for before its root was retired, and lies in the same folder, registered anew: it has an end."""
+    if not orphans:
+        return {}
+    here = {root.container_path: root for root in roots}
+    asked = HalfDone.objects.filter(pk__in=[job.pk for job in orphans], asked_at__isnull=False, gone_at=None)
+    found = {}
+    for left in asked.select_related("root"):
+        again = here.get(left.root.container_path)
+        if again is not None:
+            left.root = again
+            left.save(update_fields=["root"])
+            found[left.pk] = left
+    return found
 
 
 def _looked_through(roots: Sequence[StorageRoot], message: wire.Claim) -> set[UUID]:

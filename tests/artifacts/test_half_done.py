@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from agent import wire
-from artifacts import half_done, jobs, storage
+from artifacts import half_done, jobs
 from artifacts.models import HalfDone, Job, StorageRoot
 from nodes import control
 from nodes.audit import events
@@ -222,15 +222,6 @@ def test_another_nodes_word_says_nothing_of_them(left: Job, root: StorageRoot) -
     other = a_root(a_server("server02"))
     look(Worker(other.node), other)
     assert asked(left).gone_at is None
-
-
-def test_where_their_root_was_retired_and_registered_anew_nobody_needs_them(
-    left: Job, root: StorageRoot, worker: Worker
-) -> None:
-    assert look(worker, root, left).forget == []
-    storage.retire(root, reason="a new reserve", by=OPERATOR, now=LATER)
-    again = a_root(root.node)
-    assert look(worker, again, left).forget == [left.pk]
 
 
 def test_after_the_grace_they_are_forgotten_unasked(
