@@ -2,12 +2,16 @@
 
 import importlib
 import os
+import signal
 import sys
 import warnings
 
 ALONE = {"run": "agent.daemon", "health": "agent.health"}
 """Commands that take no arguments: one lives for months, the other is asked every half minute by every container.
 Neither shall carry a command line's parser (1.5 MiB)."""
+
+ENDINGS = (signal.SIGTERM, signal.SIGINT)
+"""Signals that the daemon waits for, and holds as well: here from the first moment, before it is loaded."""
 
 EXIT_NOT_READ = 141
 """What a shell says of a program that SIGPIPE ended."""
@@ -23,6 +27,8 @@ def main(argv: list[str] | None = None) -> int:
         sys.modules.setdefault(name, None)  # type: ignore[arg-type]  # the import system's word for "not to be had"
     warnings.filterwarnings("ignore", message="Unable to find acceptable character detection dependency")
     arguments = sys.argv[1:] if argv is None else argv
+    if arguments == ["run"]:  # loading takes a moment, and an end that is asked for in it must read as one
+        signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
     if len(arguments) == 1 and arguments[0] in ALONE:
         return int(importlib.import_module(ALONE[arguments[0]]).main())
     return int(importlib.import_module("agent.command_line").main(arguments))

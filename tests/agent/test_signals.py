@@ -26,6 +26,16 @@ threading.Condition.notify_all = interrupted
 from agent.__main__ import main
 sys.exit(main(["run"]))
 """
+BEFORE_IT_IS_LOADED = """
+import importlib, os, signal, sys
+load = importlib.import_module
+def late(name):
+    os.kill(os.getpid(), signal.{signal})
+    return load(name)
+importlib.import_module = late
+from agent.__main__ import main
+sys.exit(main(["run"]))
+"""
 
 
 @pytest.mark.parametrize("pair", [(signal.SIGTERM, signal.SIGINT), (signal.SIGINT, signal.SIGINT)])
@@ -66,3 +76,17 @@ def test_a_signal_during_the_start_is_not_lost(plane: ControlPlane, start: Start
     agent = start(environment(tmp_path, plane.url))
     until(lambda: "agent starts" in agent.output, "its first line")
     assert agent.stop() == 0
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_a_signal_before_its_parts_are_loaded_ends_it_like_any_other(
+    plane: ControlPlane, tmp_path: Path, name: str
+) -> None:
+    joined(tmp_path)
+    code = BEFORE_IT_IS_LOADED.format(signal=name)
+    agent = subprocess.Popen([sys.executable, "-c", code], env=environment(tmp_path, plane.url))
+    try:
+        assert agent.wait(60) == 0
+    finally:
+        agent.kill()
+        agent.wait(10)
