@@ -51,10 +51,13 @@ def proxy(read: Variables, environ: Mapping[str, str], url: str, own_name: str) 
     try:
         parts = urlsplit(found)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        # What stands behind the host may be the rest of a password, and what stands before it the beginning.
+        usable = usable and parts.path in ("", "/") and not parts.query and not parts.fragment
     except ValueError:
         usable = False
     if not usable:
-        read.fault(name, "must be an HTTP proxy, such as http://proxy.example:3128 (SOCKS is not spoken).")
+        form = "must be an HTTP proxy, such as http://proxy.example:3128 (SOCKS is not spoken)"
+        read.fault(name, f"{form}; percent-encode a password (/ is %2F, ? is %3F, # is %23, @ is %40).")
         return None
     return found
 

@@ -172,10 +172,12 @@ class Variables:
                 value = stream.read(_MAX_SECRET_FILE_BYTES).strip()
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not a text"
-            self.fault(file_name, f"names a file that cannot be read ({reason}): {file}. Mend its path or its rights.")
+            self.fault(
+                file_name, f"names a file that cannot be read ({reason}){_at(file)}. Mend its path or its rights."
+            )
             return None
         if not value:
-            self.fault(file_name, f"names an empty file: {file}. Write the secret into it, or unset the variable.")
+            self.fault(file_name, f"names an empty file{_at(file)}. Write the secret into it, or unset the variable.")
             return None
         return Secret(value, file_name)
 
@@ -187,6 +189,11 @@ class Variables:
                 near = nearest(name, KNOWN)
                 found.append(f"{name} (did you mean {near}?)" if near else name)
         return found
+
+
+def _at(file: str) -> str:
+    """Which file; nothing where it may be the secret itself, by somebody who took one name for the other."""
+    return f": {file}" if file.startswith("/") else ""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

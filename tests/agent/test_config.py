@@ -90,6 +90,9 @@ def test_all_faults_are_told_at_once() -> None:
         ({"MODELFORGE_AGENT_DISPLAY_NAME": "a\nb"}, "on one line"),
         ({"MODELFORGE_AGENT_CA_CERT_PATH": "/nowhere/ca.pem"}, "cannot be read"),
         ({"MODELFORGE_AGENT_PROXY": "socks5://proxy:1080"}, "must be an HTTP proxy"),
+        ({"MODELFORGE_AGENT_PROXY": "http://u:12/secret@proxy:3128"}, "percent-encode a password"),
+        ({"MODELFORGE_AGENT_PROXY": "http://u:12?secret@proxy:3128"}, "percent-encode a password"),
+        ({"MODELFORGE_AGENT_PROXY": "http://u:12#secret@proxy:3128"}, "percent-encode a password"),
         ({"MODELFORGE_AGENT_FACTS_INTERVAL": "nan"}, "number of seconds"),
         ({"MODELFORGE_AGENT_QUARANTINE_MAX_FILES": "many"}, "whole number between 0 and 100000"),
         ({"MODELFORGE_AGENT_QUARANTINE_MAX_FILES": "100001"}, "whole number"),
@@ -166,6 +169,12 @@ def test_a_secrets_file_that_cannot_be_used_is_refused(tmp_path: Path, content: 
         (tmp_path / "token").write_bytes(content)
     (fault,) = faults(MODELFORGE_AGENT_ENROLLMENT_TOKEN_FILE=str(tmp_path / "token"))
     assert words in fault
+
+
+def test_a_secret_where_its_files_path_should_stand_is_not_shown() -> None:
+    (fault,) = faults(MODELFORGE_HF_TOKEN_FILE="top-secret")
+    assert fault.startswith("MODELFORGE_HF_TOKEN_FILE names a file that cannot be read (No such file or directory).")
+    assert "top-secret" not in fault
 
 
 def test_secrets_leave_the_environment_and_show_in_no_repr() -> None:
