@@ -11,7 +11,7 @@ from agent import wire
 from agent.protocol import Code
 from artifacts import expiry, jobs
 from artifacts.expiry import Expired
-from artifacts.models import Job, StorageRoot
+from artifacts.models import Job
 from modelforge import tasks
 from modelforge.celery import app
 from nodes import control
@@ -23,25 +23,6 @@ from tests.nodes.hearing import START, told
 
 pytestmark = pytest.mark.django_db
 NOTHING = Expired(lost=0, gone=0, called=0)
-
-
-@pytest.fixture
-def job(root: StorageRoot) -> Job:
-    """A job, claimed below."""
-    return ordered(root)
-
-
-@pytest.fixture
-def given(job: Job) -> wire.Job:
-    """The job as its agent holds it since START."""
-    return Worker(job.node).take()
-
-
-@pytest.fixture
-def over(settings: Settings) -> timedelta:
-    """How long after START the lease is over."""
-    lease: timedelta = settings.JOB_LEASE
-    return lease + SECOND
 
 
 def test_a_lease_that_is_not_over_is_left_alone(given: wire.Job, settings: Settings) -> None:

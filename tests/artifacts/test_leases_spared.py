@@ -8,33 +8,14 @@ from pytest_django import Settings
 from agent import wire
 from artifacts import expiry
 from artifacts.expiry import Expired
-from artifacts.models import Job, StorageRoot
+from artifacts.models import Job
 from nodes import heartbeats
 from nodes.models import Heartbeat
-from tests.artifacts.ordering import SECOND, Worker, ordered, stored
+from tests.artifacts.ordering import SECOND, Worker, stored
 from tests.nodes.hearing import START, told
 
 pytestmark = pytest.mark.django_db
 NOTHING = Expired(lost=0, gone=0, called=0)
-
-
-@pytest.fixture
-def job(root: StorageRoot) -> Job:
-    """A job, claimed below."""
-    return ordered(root)
-
-
-@pytest.fixture
-def given(job: Job) -> wire.Job:
-    """The job as its agent holds it since START."""
-    return Worker(job.node).take()
-
-
-@pytest.fixture
-def over(settings: Settings) -> timedelta:
-    """How long after START the lease is over."""
-    lease: timedelta = settings.JOB_LEASE
-    return lease + SECOND
 
 
 @pytest.fixture

@@ -12,21 +12,15 @@ from pytest_django import Settings
 from agent import wire
 from agent.protocol import Code
 from artifacts import jobs, leases, progress
-from artifacts.models import Job, StorageRoot
+from artifacts.models import Job
 from nodes.audit import events
 from nodes.callers import Refused
-from tests.artifacts.ordering import COMMIT, GIB, OPERATOR, SECOND, Worker, a_server, ordered
+from tests.artifacts.ordering import COMMIT, GIB, OPERATOR, SECOND, Worker, a_server
 from tests.nodes.hearing import START, speaker, told
 
 pytestmark = pytest.mark.django_db
 OTHER = "beef" + "0" * 36
 HALF: dict[str, Any] = {"bytes_total": 2 * GIB, "bytes_done": GIB}
-
-
-@pytest.fixture
-def job(root: StorageRoot) -> Job:
-    """A job, claimed below."""
-    return ordered(root)
 
 
 @pytest.fixture

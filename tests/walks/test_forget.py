@@ -88,17 +88,10 @@ def test_as_long_as_something_of_them_cannot_be_deleted_nobody_is_told_that_they
 def test_half_done_files_are_deleted_at_an_operators_word_and_a_retry_begins_anew(
     plane: ControlPlane, agent: Callable[..., Agent], hub: Hub
 ) -> None:
-    repo = hub.repo("org/model", contents.model(24 * MIB, shards=4, seed=1))
+    one, job, weighed = cancelled(plane, agent, hub)
+    repo = hub.repositories["org/model"]
     size = sum(file.size for file in repo.files().values())
-    hub.cdn.bytes_per_second = MIB
-    one, root = acquiring.server(plane, agent, hub)
-    job = acquiring.order(plane, root, repo)
-    acquiring.pinned(plane, job, one)
-    acquiring.arrived(hub, 12 * MIB)
-    plane.post(f"/api/v1/admin/jobs/{job['id']}/cancel", reason="not now")
-    acquiring.ended(plane, job, one, "cancelled")
     lying = acquiring.folder(one) / ".partial" / str(job["id"])
-    weighed = half_done(plane, job, one, "bytes")
     assert 8 * MIB <= weighed < size + MIB
     assert lying.exists()
     plane.post(f"/api/v1/admin/jobs/{job['id']}/forget", reason="the disk is full")
