@@ -18,6 +18,7 @@ from agent import __version__, protocol, trouble, wire
 from agent.backoff import parse_date, parse_retry_after
 from agent.config import Link
 from agent.trouble import NotModelForge, Redirected, Refused, Unreachable
+from agent.trust import trust
 
 M = TypeVar("M")
 
@@ -198,21 +199,6 @@ class Client:
         if reply.status >= 500 or reply.status in (408, 429):
             return trouble.Faltering(self._link.url, reply.status, retry_after=wait)
         return NotModelForge(self._link.url, f"it answered {reply.status} without a problem document")
-
-
-def trust(link: Link) -> ssl.SSLContext:
-    """Whom to believe: the system's store (SSL_CERT_FILE honoured), or only the CA that the operator named."""
-    context = ssl.create_default_context(cafile=str(link.ca_file) if link.ca_file else None)
-    if link.ca_file:
-        # Self-made CAs often lack the extensions that strict checking (Python 3.13's default) asks for, and people
-        # install an intermediate or the server's own certificate; both name exactly whom they trust.
-        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    if not link.tls_verify:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    return context
 
 
 class _Session(requests.Session):

@@ -13,7 +13,7 @@ from threading import Event, Thread, main_thread
 from uuid import uuid4
 
 from agent import __version__, config, facts, health, logs, premises, protocol, wire, worker, workshop
-from agent.client import Client, trust
+from agent.client import Client
 from agent.clock import SystemClock
 from agent.config import Config, ConfigError
 from agent.gpus import Gpus
@@ -25,6 +25,7 @@ from agent.record import StateError
 from agent.state import State
 from agent.telemetry import Sampler
 from agent.trouble import Trouble
+from agent.trust import trust
 
 log = logging.getLogger("agent")
 

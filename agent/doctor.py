@@ -13,13 +13,14 @@ from uuid import UUID
 import msgspec
 
 from agent import checkup, config, daemon, health, mounts, premises, protocol, trouble, volumes, wire
-from agent.client import Client, Reply, trust
+from agent.client import Client, Reply
 from agent.config import Config, ConfigError, Link
 from agent.finding import EXIT_CONFIG, EXIT_OK, EXIT_UNREACHABLE, Finding
 from agent.gpus import Gpus
 from agent.record import StateError
 from agent.state import State
 from agent.trouble import Trouble
+from agent.trust import trust
 from agent.wire import Reading
 
 STEP = timedelta(seconds=10)

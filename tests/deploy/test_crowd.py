@@ -16,9 +16,10 @@ from uuid import UUID, uuid4
 import pytest
 
 from agent import backoff, protocol, wire
-from agent.client import Client, trust
+from agent.client import Client
 from agent.config import Link
 from agent.trouble import Trouble
+from agent.trust import trust
 from tests.deploy import engine
 from tests.deploy.parts import Stack
 from tests.parts.ports import until

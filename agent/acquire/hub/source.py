@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote, urlsplit
 
-from requests.utils import should_bypass_proxies
-
-from agent.client import trust
+from agent.addresses import goes_straight
 from agent.config import Link, is_loopback
+from agent.trust import trust
 from agent.variables import Secret
 
 PUBLIC = "https://huggingface.co"
@@ -69,7 +68,7 @@ class Source:
 
     def proxy_for(self, url: str) -> str | None:
         """The proxy on the way to ``url``; None where there is none."""
-        if self.proxy is None or (self.no_proxy and should_bypass_proxies(url, no_proxy=self.no_proxy)):
+        if self.proxy is None or (self.no_proxy and goes_straight(url, self.no_proxy)):
             return None
         return self.proxy
 

@@ -11,15 +11,15 @@ class Limits:
     """Of one job; tests pass shorter ones."""
 
     connections: int = 8  # that bring bytes at one time
-    eased_connections: int = 4  # while this machine is slower than the line
+    eased_connections: int = 3  # at least, while this machine is slower than the line
     fast_bytes_per_second: float = 200e6  # of all connections; below it the line is never faster than we are
-    ease_every: timedelta = timedelta(seconds=0.2)  # is looked at how fast that is
+    ease_every: timedelta = timedelta(seconds=0.1)  # is looked at how fast that is
     open_files: int = 32
     segment_bytes: int = 16 * MIB  # asked for at once
     share_bytes: int = 2 * MIB  # at least, that a connection with nothing to do takes off another's segment
     note_every: timedelta = timedelta(seconds=2)  # what came since then, or a segment, a crash costs each connection
     ahead_bytes: int = 192 * MIB  # of one file that may lie here and wait to be hashed; more than all connections bring
-    chunk_bytes: int = 512 * KIB  # that a connection holds in memory
+    chunk_bytes: int = 1024 * KIB  # that a connection holds in memory
     hashers: int = 2  # threads that read again what came out of order
     connect: timedelta = timedelta(seconds=10)
     stall: timedelta = timedelta(seconds=60)  # without a byte, or without the head of an answer

@@ -1,4 +1,4 @@
-"""How many connections bring bytes: all of them, unless the line is faster than this machine."""
+"""How many connections bring bytes: all of them, unless this machine is busy and as much comes over fewer."""
 
 from dataclasses import replace
 
@@ -9,8 +9,8 @@ from agent.acquire.line.limits import Limits
 from agent.acquire.terms import Tally
 
 LIMITS = Limits(connections=8, eased_connections=3, fast_bytes_per_second=200e6)
-FAST, SLOW = 600_000_000, 90_000_000
-BUSY, WAITING, BETWEEN = 1.4, 0.3, 0.7
+FAST, LESS, SLOW = 600_000_000, 400_000_000, 90_000_000
+BUSY, WAITING = 1.4, 0.3
 """Seconds that two cores worked in one second."""
 
 
@@ -27,6 +27,10 @@ class Machine:
         self.tally.add(fetched=brought)
         return self.ease.connections
 
+    def seconds(self, count: int, brought: int, used: float) -> list[int]:
+        """How many there may be after each of them."""
+        return [self.second(brought, used) for _ in range(count)]
+
 
 def test_all_connections_bring_bytes_as_long_as_the_line_is_the_slower_one() -> None:
     machine = Machine()
@@ -34,8 +38,8 @@ def test_all_connections_bring_bytes_as_long_as_the_line_is_the_slower_one() -> 
     assert machine.second(SLOW, WAITING) == 8
 
 
-def test_a_line_faster_than_this_machine_is_given_fewer_connections() -> None:
-    assert Machine().second(FAST, BUSY) == 3
+def test_where_this_machine_is_the_slower_one_half_of_them_are_tried_and_half_of_those() -> None:
+    assert Machine().seconds(7, FAST, BUSY) == [4, 4, 4, 3, 3, 3, 3]
 
 
 @pytest.mark.parametrize(
@@ -46,7 +50,25 @@ def test_a_line_faster_than_this_machine_is_given_fewer_connections() -> None:
     ],
 )
 def test_nothing_is_taken_away_from_a_line_that_is(brought: int, used: float) -> None:
-    assert Machine().second(brought, used) == 8
+    assert Machine().seconds(5, brought, used) == [8] * 5
+
+
+def test_half_that_bring_less_are_not_enough_and_are_not_tried_again_soon() -> None:
+    machine = Machine()
+    assert machine.second(FAST, BUSY) == 4
+    assert machine.seconds(2, LESS, BUSY) == [4, 8]
+    found = machine.seconds(12, FAST, BUSY)
+    assert set(found[:9]) == {8}
+    assert found[-1] == 4
+
+
+def test_half_are_judged_by_what_they_bring_and_not_by_what_was_on_its_way() -> None:
+    machine = Machine()
+    machine.second(FAST, BUSY)
+    assert machine.seconds(2, LESS, BUSY) == [4, 8]
+    fair = Machine()
+    fair.second(FAST, BUSY)
+    assert [fair.second(LESS, BUSY), fair.second(FAST, BUSY)] == [4, 4]
 
 
 @pytest.mark.parametrize(
@@ -54,13 +76,13 @@ def test_nothing_is_taken_away_from_a_line_that_is(brought: int, used: float) ->
     [
         pytest.param(SLOW, BUSY, 8, id="slow again"),
         pytest.param(FAST, WAITING, 8, id="waiting for the line"),
-        pytest.param(FAST, BETWEEN, 3, id="a little less busy"),
+        pytest.param(FAST, 0.7, 3, id="a little less busy"),
         pytest.param(150_000_000, BUSY, 3, id="a little slower"),
     ],
 )
 def test_the_others_come_back_once_they_would_help(brought: int, used: float, connections: int) -> None:
     machine = Machine()
-    machine.second(FAST, BUSY)
+    machine.seconds(7, FAST, BUSY)
     assert machine.second(brought, used) == connections
 
 
@@ -68,9 +90,9 @@ def test_what_was_seen_holds_until_it_is_looked_at_again() -> None:
     machine = Machine()
     machine.second(FAST, BUSY)
     machine.now += LIMITS.ease_every.total_seconds() / 2
-    assert machine.ease.connections == 3
+    assert machine.ease.connections == 4
 
 
 def test_it_never_means_more_connections_than_there_are() -> None:
     machine = Machine(replace(LIMITS, connections=2))
-    assert machine.second(FAST, BUSY) == 2
+    assert machine.seconds(4, FAST, BUSY) == [2] * 4
