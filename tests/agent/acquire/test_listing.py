@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -235,6 +237,13 @@ def test_a_revision_that_git_could_not_have_is_not_asked_for(hub: Hub, revision:
         list_files(source(hub), "org/model", revision)
     assert caught.value.code == "not_found"
     assert hub.of() == []
+
+
+def test_what_asks_loads_no_second_library_for_http() -> None:
+    said = "import sys, agent.acquire.hub.inquiry; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", said], check=True, capture_output=True, text=True).stdout.split()
+    assert "agent.acquire.hub.source" in loaded
+    assert {"requests", "urllib3"}.isdisjoint(loaded)  # a fifth of the process's life went into loading them
 
 
 def test_the_environment_of_the_question_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
