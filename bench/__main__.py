@@ -5,6 +5,7 @@ Name parts to run only those: ``python -m bench beats sweep pages idle arrival a
 
 import importlib
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -80,6 +81,7 @@ def _databases(part: str, postgres: Postgres, folder: Path) -> list[str]:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started beside it is ended, as by Ctrl-C
     if sys.argv[1:2] == ["--child"]:
         sys.exit(child(*sys.argv[2:]))
     sys.exit(main(sys.argv[1:] or list(PARTS)))
