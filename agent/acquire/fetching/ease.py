@@ -63,6 +63,8 @@ class Ease:
     def _weigh(self, rate: float, share: float) -> None:
         fast = self._limits.fast_bytes_per_second
         if rate < fast / 2 or share < _IDLE:
+            if self._trial is not None:  # it ends so; or else the next fast moment would begin it anew, over and over
+                self._again_at = self._seen_at + _REST_SECONDS
             self._connections, self._trial = self._limits.connections, None
         elif self._trial is not None:
             self._judge(self._trial, rate)

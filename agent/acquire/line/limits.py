@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-KIB, MIB = 1024, 1024 * 1024
+MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +19,7 @@ class Limits:
     share_bytes: int = 2 * MIB  # at least, that a connection with nothing to do takes off another's segment
     note_every: timedelta = timedelta(seconds=2)  # what came since then, or a segment, a crash costs each connection
     ahead_bytes: int = 192 * MIB  # of one file that may lie here and wait to be hashed; more than all connections bring
-    chunk_bytes: int = 1024 * KIB  # that a connection holds in memory
+    chunk_bytes: int = MIB  # that a connection holds in memory
     hashers: int = 2  # threads that read again what came out of order
     connect: timedelta = timedelta(seconds=10)
     stall: timedelta = timedelta(seconds=60)  # without a byte, or without the head of an answer

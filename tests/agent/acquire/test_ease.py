@@ -62,6 +62,16 @@ def test_half_that_bring_less_are_not_enough_and_are_not_tried_again_soon() -> N
     assert found[-1] == 4
 
 
+@pytest.mark.parametrize(("brought", "used"), [(SLOW, BUSY), (FAST, WAITING)], ids=["slow", "waiting for the line"])
+def test_half_that_leave_the_line_the_slower_one_are_not_tried_again_soon(brought: int, used: float) -> None:
+    machine = Machine()
+    assert machine.second(FAST, BUSY) == 4
+    assert machine.second(brought, used) == 8
+    found = machine.seconds(12, FAST, BUSY)
+    assert set(found[:9]) == {8}
+    assert found[-1] == 4
+
+
 def test_half_are_judged_by_what_they_bring_and_not_by_what_was_on_its_way() -> None:
     machine = Machine()
     machine.second(FAST, BUSY)
